@@ -51,12 +51,12 @@ export const errorCodes = {
   DATA_DIR_IN_USE: {
     retryable: false,
     exit: 75,
-    hint: "another tagferry runs on this data directory; stop it or set another agent.dataDir",
+    hint: "another tagferry runs on this data directory; stop it, or name another one: agent.dataDir, or --data of the local service",
   },
   DATA_DIR_UNWRITABLE: {
     retryable: false,
     exit: 1,
-    hint: "give the user of the agent write permission, or set another agent.dataDir",
+    hint: "give its user write permission, or name another folder: agent.dataDir, or --data of the local service",
   },
   PORT_IN_USE: { retryable: false, exit: 1, hint: "stop the program that holds the port, or set another address" },
   AGENT_UNREACHABLE: {

@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { Secret } from "../../src/core/secret.ts";
 import { integration, password, testService } from "../support/service.ts";
@@ -75,4 +75,14 @@ test("a damaged token key is replaced by one that others cannot read", async () 
   await using _service = await testService({ integrations, data: folder.file("data") });
 
   expect(modes()).toMatchObject(all);
+});
+
+test("a file that is no database ends the start with its path and the reason, and is not changed", async () => {
+  const path = folder.file("data/service.sqlite");
+  writeFileSync(path, "This file is something else.".repeat(100));
+  await expect(testService({ integrations, data: folder.file("data") })).rejects.toMatchObject({
+    code: "BUFFER_UNAVAILABLE",
+    message: `cannot open ${path}: file is not a database`,
+  });
+  expect(readFileSync(path, "utf8")).toMatch(/^This file is something else/);
 });

@@ -2,7 +2,7 @@
 import { chmodSync, closeSync, mkdirSync, openSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
-import { AgentError } from "../../core/errors.ts";
+import { AgentError, isAgentError, reasonOf } from "../../core/errors.ts";
 import { codeOf } from "../../lib/values/error-code.ts";
 import { type BlockColumns, indexOfTime, joinedBlocks, mergeColumns, sliceColumns } from "./point-block.ts";
 import { type PointStore, pointStore, pointTables } from "./point-store.ts";
@@ -33,7 +33,10 @@ export class ServiceStore implements Disposable {
     this.points = pointStore(db, beforeBlock);
   }
 
-  /** `:memory:` persists nothing. Throws `DATA_DIR_UNWRITABLE`, `DATA_DIR_IN_USE` or `BUFFER_NEWER`. */
+  /**
+   * `:memory:` persists nothing. Throws `DATA_DIR_UNWRITABLE`, `DATA_DIR_IN_USE`, `BUFFER_NEWER`, or
+   * `BUFFER_UNAVAILABLE` if the disk is full or the database damaged.
+   */
   static open(data: string): ServiceStore {
     if (data === ":memory:") return new ServiceStore(prepared(new DatabaseSync(":memory:")), undefined);
     try {
@@ -47,7 +50,9 @@ export class ServiceStore implements Disposable {
       return new ServiceStore(prepared(new DatabaseSync(join(data, databaseFile))), lock);
     } catch (error) {
       lock.close();
-      throw error;
+      if (isAgentError(error)) throw error;
+      const path = join(data, databaseFile);
+      throw new AgentError("BUFFER_UNAVAILABLE", `cannot open ${path}: ${reasonOf(error)}`, { cause: error });
     }
   }
 

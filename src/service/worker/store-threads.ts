@@ -23,7 +23,7 @@ const maxLogBytes = 256 * 2 ** 20;
 
 export type StoreThreads = Awaited<ReturnType<typeof openStoreThreads>>;
 
-/** Resolves when the store is open. Rejects with `DATA_DIR_UNWRITABLE`, `DATA_DIR_IN_USE` or `BUFFER_NEWER`. */
+/** Resolves when the store is open. Rejects as `ServiceStore.open` throws. */
 export async function openStoreThreads(data: string, maxLog = maxLogBytes) {
   await using threads = new AsyncDisposableStack();
   const writer = threads.use(new WorkerThread({ data, reads: false }));

@@ -52,7 +52,7 @@ export class WorkerThread implements AsyncDisposable {
   readonly #opened = Promise.withResolvers<void>();
   readonly #closed = Promise.withResolvers<void>();
   readonly #failed = Promise.withResolvers<Error>();
-  /** Resolves when the store is open. Rejects with `DATA_DIR_UNWRITABLE`, `DATA_DIR_IN_USE` or `BUFFER_NEWER`. */
+  /** Resolves when the store is open. Rejects as `ServiceStore.open` throws. */
   readonly opened = this.#opened.promise;
   /** Resolves when the thread has ended unexpectedly, such as by lack of memory. Calls then fail. */
   readonly failed = this.#failed.promise;
