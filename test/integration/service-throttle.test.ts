@@ -1,7 +1,8 @@
+import { request } from "node:http";
 import { afterAll, expect, test } from "vitest";
 import { eventually } from "../support/eventually.ts";
 import { ManualClock, testRuntime } from "../support/runtime.ts";
-import { integration, type TestService, testService } from "../support/service.ts";
+import { basic, integration, password, type TestService, testService } from "../support/service.ts";
 
 const params = { integration, data: { times: [], series: {} } };
 
@@ -82,6 +83,27 @@ test("repeating a save that was answered with a timeout overwrites metadata save
   expect((await service.post(requestOf(n, "2"))).status).toBe(200);
   const { body } = await service.call("admin.selectSignals", { integration, signals: { include: true, limit: 1 } });
   expect(Object.values(body?.result?.["signals"])).toMatchObject([{ inputId: "s0", name: `try ${n}` }]);
+});
+
+test("a body that takes longer than the 15 s of a call is run once it is complete", async () => {
+  const clock = new ManualClock();
+  await using service = await testService({}, testRuntime({ clock }));
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "integration.insert", params });
+  const headers = {
+    authorization: basic(integration, password),
+    "content-type": "application/json",
+    "content-length": body.length,
+    expect: "100-continue",
+  };
+  const status = await new Promise<number | undefined>((resolve, reject) => {
+    const sent = request(`${service.url}/rpc`, { method: "POST", headers }, (answer) =>
+      resolve(answer.resume().statusCode),
+    );
+    // The service has read the headers.
+    sent.once("continue", () => void clock.advance(20_000).then(() => sent.end(body)));
+    sent.once("error", reject);
+  });
+  expect(status).toBe(200);
 });
 
 const rejecting = new ManualClock();

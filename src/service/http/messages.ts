@@ -44,12 +44,13 @@ export function continueIfAsked(request: IncomingMessage, response: ServerRespon
 
 /**
  * Resolves with the inflated body in a transferable buffer. `limitOf` may lower the limit, given the first chunk.
- * Rejects with `HttpRefusal`, or if the client disconnects.
+ * `hold` counts the bytes of each chunk, and may throw. Rejects with `HttpRefusal`, or if the client disconnects.
  */
 export async function readBody(
   request: IncomingMessage,
   maxBytes: number,
   limitOf: (beginning: Buffer) => number = () => maxBytes,
+  hold: (bytes: number) => void = () => {},
 ): Promise<Buffer<ArrayBuffer>> {
   const compressed = request.headers["content-encoding"]?.toLowerCase() === "gzip";
   const source: Readable = compressed ? inflated(request) : request;
@@ -64,6 +65,7 @@ export async function readBody(
     for await (const chunk of source as AsyncIterable<Buffer>) {
       if (at === 0) limit = Math.min(limit, limitOf(chunk));
       if (at + chunk.length > limit || declared > limit) throw tooLarge(limit);
+      hold(chunk.length);
       if (!whole) body.resize(at + chunk.length);
       new Uint8Array(body, at).set(chunk);
       at += chunk.length;

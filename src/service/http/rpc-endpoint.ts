@@ -57,11 +57,11 @@ interface Received {
   readonly method: Method | undefined;
   readonly version: ServedVersion;
   readonly caller: Caller;
-  /** Monotonic time in milliseconds. */
+  /** When the body was complete, in monotonic milliseconds. A repeated call over a slow line must not time out again. */
   readonly start: number;
 }
 
-/** Limit for the bodies of waiting and running calls in memory. */
+/** Limit for the bodies of arriving, waiting and running calls in memory. */
 const maxHeldBytes = 256 * 2 ** 20;
 /** Limit for query responses in memory that clients have not read yet. */
 const maxUnreadBytes = 128 * 2 ** 20;
@@ -92,20 +92,24 @@ export class RpcEndpoint {
 
   /** Responds, or rejects with `HttpRefusal`. Rejects with another error if the client disconnects. */
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const received = await this.#receive(request, response);
-    // Read now, since answering transfers the body to another thread.
-    const bytes = received.body.length;
-    this.#heldBytes += bytes;
+    let bytes = 0;
+    const hold = (more: number) => {
+      if (this.#heldBytes - bytes > maxHeldBytes)
+        throw new HttpRefusal(503, "busy", "too many calls wait already", { "retry-after": "5" });
+      bytes += more;
+      this.#heldBytes += more;
+    };
     try {
-      await this.#answer(received, request, response);
+      await this.#answer(await this.#receive(request, response, hold), request, response);
     } finally {
       this.#heldBytes -= bytes;
     }
   }
 
-  async #receive(request: IncomingMessage, response: ServerResponse): Promise<Received> {
+  /** `hold` counts bytes of the body. It throws if other bodies take too much memory. */
+  async #receive(request: IncomingMessage, response: ServerResponse, hold: (bytes: number) => void): Promise<Received> {
     const { runtime, authenticate, refusals, traffic, options } = this.#parts;
-    const start = runtime.clock.monotonic();
+    const arrival = runtime.clock.monotonic();
     const version = versionOf(request);
     const caller = authenticate(request);
     if (!caller) {
@@ -116,17 +120,16 @@ export class RpcEndpoint {
     checkContentType(request, "application/json");
     const largest = Math.max(largestRequestBytes(version), options.maxInsert ?? 0);
     checkDeclaredBody(request, largest);
-    if (this.#heldBytes > maxHeldBytes)
-      throw new HttpRefusal(503, "busy", "too many calls wait already", { "retry-after": "5" });
+    hold(0);
     continueIfAsked(request, response);
     const limitOf = (bytes: Buffer) => this.#limitOf(scanEnvelope(bytes).method, version);
-    const body = await readBody(request, largest, limitOf);
+    const body = await readBody(request, largest, limitOf, hold);
     const envelope = scanEnvelope(body);
     const method = methodOf(envelope.method, options.namespace);
-    traffic.record(method ?? "other", start, body.length);
+    traffic.record(method ?? "other", arrival, body.length);
     const limit = this.#limitOf(envelope.method, version);
     if (body.length > limit) throw tooLarge(limit);
-    return { body, envelope, method, version, caller, start };
+    return { body, envelope, method, version, caller, start: runtime.clock.monotonic() };
   }
 
   async #answer(received: Received, request: IncomingMessage, response: ServerResponse): Promise<void> {
