@@ -44,7 +44,7 @@ export function viewConfig({ file, values = [], sources }: ShownConfig, query: U
         ...(placeholders(input).length === 0 && { tag: { source, tag, input } }),
       }));
     }
-  return { file, total, matching, first: wanted, rows };
+  return { file, total, matching, first: wanted, most: mostRows, rows };
 }
 
 /** Whether the files differ from what was loaded. Unreadable ones differ. */

@@ -139,7 +139,7 @@ for (const field of [search, only])
     timer = setTimeout(load, field === search ? 150 : 0);
   });
 const turn = (pages) => {
-  first = Math.max(0, first + pages * answer.rows.length);
+  first = Math.max(0, first + pages * (answer?.most ?? 0));
   void load();
 };
 byId("before").addEventListener("click", () => turn(-1));

@@ -115,6 +115,17 @@ test("every value has its place or is a default, and the place shows the lines o
   expect(complaints.filter((text) => !expected.test(text))).toEqual([]);
 });
 
+test("from the last page of values, which is shorter, Previous leads to the whole page before it", async () => {
+  const values = Array.from({ length: 250 }, (_, i) => ({ path: `a.${i}`, value: "1" }));
+  await using opened = await openWithToken("/config", controlWith({ config: () => ({ values, sources: [] }) }));
+  const { page } = opened;
+  await page.getByText("1 to 200 of 250").waitFor();
+  await page.getByRole("button", { name: "Next" }).click();
+  await page.getByText("201 to 250 of 250").waitFor();
+  await page.getByRole("button", { name: "Previous" }).click();
+  await page.getByText("1 to 200 of 250").waitFor();
+});
+
 test.each(["/config", "/log", "/discover"])(
   "an agent that does not offer its control interface says so on %s",
   async (path) => {
