@@ -38,15 +38,18 @@ export function showSources(sources, now) {
 /** Units in the names of a driver's details. */
 const units = { Seconds: " s", Ms: " ms", Bytes: " B" };
 
-/** `keepaliveSeconds: 60` → `keep-alive`, `60 s`. */
+/** `keepaliveSeconds: 60` → `keep-alive`, `60 s`; `lifetime: 1800000 ms` → `lifetime`, `30 min`. */
 function labelled(key, value) {
   const unit = Object.keys(units).find((name) => key.endsWith(name));
   const name = unit === undefined ? key : key.slice(0, -unit.length);
   const label = name
     .replace(/([a-z])([A-Z])/g, (_all, a, b) => `${a} ${b.toLowerCase()}`)
-    .replace(/^keepalive$/i, "keep-alive")
+    .replace(/^keep ?alive$/i, "keep-alive")
     .replace(/^broker\./, "broker: ");
-  const text = typeof value === "number" ? format.value(value) : value;
+  const text =
+    typeof value === "number"
+      ? format.value(value)
+      : value.replace(/\b(\d+) ms\b/g, (_all, ms) => format.duration(Number(ms)));
   return [label, unit === undefined ? text : `${text}${units[unit]}`];
 }
 

@@ -121,6 +121,16 @@ test("a failing source shows its error and the remedy until it recovers", async 
   await page.locator(".source:not([open])").waitFor();
 });
 
+test("details of a source are words with units", async () => {
+  const details = { keepaliveSeconds: 60, keepAlive: "10000 ms", session: "600000 ms (asked for 1200000 ms)" };
+  await using opened = await openPage(() => statusWith({ sources: [sourceWith({ details })] }));
+  const { page } = opened;
+  await page.locator(".source summary").click();
+  expect((await page.locator(".details").innerText()).replace(/\s+/g, " ")).toBe(
+    "points 12,000 keep-alive 60 s keep-alive 10 s session 10 min (asked for 20 min)",
+  );
+});
+
 test("when the agent stops answering, the page reports it instead of showing old values as current", async () => {
   const opened = await openPage(() => statusWith());
   const { page } = opened;
