@@ -61,6 +61,18 @@ test("a tag has its value, raw values, clock, rules, what became of each reading
   expect(complaints).toEqual([]);
 });
 
+test("on a phone the columns of the readings have their headings above them", async () => {
+  const phone = { path, viewport: { width: 390, height: 844 } };
+  await using opened = await openPage(browser, { snapshot: () => statusWith(), tag: () => detail }, phone);
+  const { page } = opened;
+  await page.locator("#readings tr").first().waitFor();
+  for (const [column, name] of ["Time", "Clock", "Raw value", "Value", "Quality", "What became of it"].entries()) {
+    const heading = await page.getByRole("columnheader", { name, exact: true }).boundingBox();
+    const cell = await page.locator("#readings td").nth(column).boundingBox();
+    expect(cell).toMatchObject({ x: heading?.x, width: heading?.width });
+  }
+});
+
 test("a longer time comes from the service, with the range of each bucket, and a failure says what to do", async () => {
   const asked: string[] = [];
   const series = async (input: string, spanMs: number) => {
