@@ -3,6 +3,8 @@ import { byId, copyButton, element, plain, setHidden, setLines, setText } from "
 import * as format from "./format.js";
 
 const settleMs = 400;
+/** Errors and warnings that are shown. Many tags may have the same one. */
+const mostIssues = 3;
 
 export class Change {
   #ask;
@@ -69,7 +71,7 @@ export class Change {
     const template = byId("naming-template").value.trim() || "{path}";
     this.#wish = { look: look.look, template, nodes, ...(look.source === undefined && { name }) };
     setHidden(byId("change"), false);
-    setText(byId("write-state"), "");
+    this.#say("");
     const answer = await this.#ask("propose", this.#wish, byId("change-error"));
     if (turn !== this.#turn) return;
     if (answer) this.#showProposal(answer);
@@ -89,10 +91,10 @@ export class Change {
       ...(otherChanges
         ? ["The configuration has been edited since the agent loaded it. The reload takes up those changes, too."]
         : []),
-      ...warnings,
+      ...firstOf(warnings),
     ];
     setLines(byId("change-note"), notes);
-    const stopped = obstacle ? [`${obstacle.reason}. To write from here:`, ...obstacle.steps] : errors;
+    const stopped = obstacle ? [`${obstacle.reason}. To write from here:`, ...obstacle.steps] : firstOf(errors);
     setLines(byId("change-error"), stopped);
     setHidden(byId("change-error"), stopped.length === 0);
     byId("write").disabled = stopped.length > 0;
@@ -128,12 +130,17 @@ export class Change {
     );
   }
 
+  /** What becomes of the write, as texts and elements. */
+  #say(...parts) {
+    byId("write-state").replaceChildren(...parts);
+  }
+
   async #write() {
     const { base, result, source } = this.#proposal;
     byId("write").disabled = true;
-    setText(byId("write-state"), "writing");
+    this.#say("writing");
     const answer = await this.#ask("write", { ...this.#wish, base, result }, byId("change-error"));
-    setText(byId("write-state"), "");
+    this.#say("");
     if (answer?.stale) {
       this.#showProposal(answer.proposal);
       setText(byId("change-error"), "The file has changed since. Nothing was written; this is the new difference.");
@@ -142,11 +149,15 @@ export class Change {
     if (!answer?.ok) return;
     const { inputs, file } = answer;
     const tags = inputs.length === 1 ? "1 tag" : `${format.count(inputs.length)} tags`;
-    byId("write-state").shown = undefined;
-    byId("write-state").replaceChildren(
+    this.#say(
       `Written to ${plain(file)}, and taken up: ${tags}. `,
       element("a", { attributes: { href: `./?source=${encodeURIComponent(source)}` }, text: "See the values" }),
     );
     this.#written();
   }
+}
+
+function firstOf(issues) {
+  const more = issues.length - mostIssues;
+  return more > 0 ? [...issues.slice(0, mostIssues), `and ${format.count(more)} more`] : issues;
 }

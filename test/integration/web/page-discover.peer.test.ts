@@ -146,6 +146,35 @@ test("a user name alone is no password", async () => {
   expect(await page.locator("#change-text").textContent()).not.toContain("password");
 });
 
+test("errors name the place in the file, few of them, and a new choice removes what was said of the last write", async () => {
+  await using broker = await openMqttBroker();
+  await using world = await discoverWorld();
+  await broker.publish("hall/env", '{"a":1,"b":2,"c":3,"d":4,"e":5}', { retain: true });
+  await using opened = await openPage(
+    browser,
+    { snapshot: () => statusWith(), control: world.control },
+    { path: "/discover" },
+  );
+  const { page } = opened;
+  await giveToken(page);
+  await page.getByLabel("Address", { exact: true }).fill(broker.url);
+  await page.getByRole("button", { name: "Connect", exact: true }).click();
+  await page.getByLabel("e", { exact: true }).waitFor();
+  await page.getByRole("button", { name: "Tick all shown" }).click();
+  await page.getByLabel("Input ID of each tag").fill("{nowhere}");
+  await page.locator("#change-error", { hasText: "and 2 more" }).waitFor();
+  const errors = await page.locator("#change-error").innerText();
+  expect(errors.match(/nothing fills \{nowhere\}/g)).toHaveLength(3);
+  const [line = "", caret = ""] = errors.split("\n").filter((text) => text.includes("|"));
+  expect(caret.indexOf("^")).toBe(line.indexOf('"{nowhere}"'));
+  await page.getByLabel("Input ID of each tag").fill("{path}");
+  await page.locator("#write:enabled").click();
+  await page.getByRole("link", { name: "See the values" }).waitFor();
+  await page.getByLabel("a", { exact: true }).check();
+  await page.locator("#change-text", { hasText: "hall.env.a" }).waitFor();
+  await page.getByRole("link", { name: "See the values" }).waitFor({ state: "detached" });
+});
+
 test("points of a Modbus device can be ticked once their values are there, and values follow the device", async () => {
   await using device = await modbusDevice();
   const unit = device.unit(1);
