@@ -82,7 +82,7 @@ test("one table shows every agent, also those that do not answer, and the exit s
       stdout: `  agent      version  configuration  sources  lag    backlog  lost  refused  state
   north-gw1  0.1.0    9f86d081884c   1/1      1.2s   200      0     0        ${south.overall.text}
   south-gw2  0.2.0    0a1b2c3d4e5f   1/2      1m30s  12,345   70    3        ${troubled.overall.text}
-2 agents, 1 well, 1 need an operator, 2 versions, 2 configurations
+2 agents, 1 well, 1 needs an operator, 2 versions, 2 configurations
 `,
     }),
   );

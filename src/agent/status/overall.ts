@@ -2,7 +2,7 @@
 // delivered, and what the operator must do.
 import { problemsOf, silentSources } from "./problems.ts";
 import type { Fact, Overall, Problem, Status } from "./status.ts";
-import { counted, groupedDigits, roughSpan, words } from "./words.ts";
+import { counted, groupedDigits, pointsWait, roughSpan, words } from "./words.ts";
 
 type Known = Omit<Status, "tags" | "overall">;
 
@@ -76,7 +76,7 @@ function isFresh({ sources, time }: Pick<Known, "sources" | "time">): boolean {
 
 function deliveringOf({ upload, cluster, buffer, sources, time }: Known): Fact {
   const { state, lagMs, backlog } = upload;
-  const waits = `${counted(buffer.unsettledPoints, "point")} ${buffer.unsettledPoints === 1 ? "waits" : "wait"}`;
+  const waits = pointsWait(buffer.unsettledPoints);
   const since = roughSpan((time - upload.since) / 1_000);
   switch (state) {
     case "delivering": {

@@ -2,7 +2,7 @@
 // status`, and the sentences of the headline.
 import { defined } from "../../lib/values/defined.ts";
 import type { Level, Problem, ProblemItem, Status } from "./status.ts";
-import { counted, roughSpan, words } from "./words.ts";
+import { counted, pointsWait, roughSpan, words } from "./words.ts";
 
 type Known = Omit<Status, "tags" | "overall">;
 
@@ -89,7 +89,7 @@ function fromUpload({ upload, buffer, cluster }: Known): Finding[] {
   const { state, refusedPoints, url } = upload;
   const detail = upload.error ?? url;
   const remedy = upload.remedy ?? "";
-  const waiting = buffer.unsettledPoints > 0 ? `; ${counted(buffer.unsettledPoints, "point")} wait on disk` : "";
+  const waiting = buffer.unsettledPoints > 0 ? `; ${pointsWait(buffer.unsettledPoints)} on disk` : "";
   return [
     ...when(state === "held", { level: "bad", text: `delivery ${words.delivery.held.word}`, detail, remedy }),
     ...when(state === "retrying", {
@@ -163,7 +163,7 @@ function fromBacklog({ time, buffer: { unsettledPoints, oldest }, upload }: Know
     {
       level: "warn",
       text: title,
-      detail: `${counted(unsettledPoints, "point")} wait, the oldest for ${age}${text === "" || text === title ? "" : `; ${text}`}`,
+      detail: `${pointsWait(unsettledPoints)}, the oldest for ${age}${text === "" || text === title ? "" : `; ${text}`}`,
       ...(trend === "growing" && { remedy: "send less (report, every), or see why the service is slow" }),
     },
   ];

@@ -66,6 +66,11 @@ export function counted(n: number, what: string): string {
   return `${groupedDigits(n)} ${what}${n === 1 ? "" : "s"}`;
 }
 
+/** `1 point waits`, `2 points wait`. */
+export function pointsWait(n: number): string {
+  return `${counted(n, "point")} ${n === 1 ? "waits" : "wait"}`;
+}
+
 /** A whole number with separators: `12,000`. */
 export function groupedDigits(n: number): string {
   return String(n).replace(/\B(?=(?:\d{3})+$)/g, ",");

@@ -125,7 +125,7 @@ function report(rows: readonly FleetRow[]): readonly string[] {
       count(rows.length, "agent"),
       `${of("good")} well`,
       ...(["warn", "bad", "unreachable"] as const).flatMap((level) =>
-        of(level) === 0 ? [] : [`${of(level)} ${levelWords[level]}`],
+        of(level) === 0 ? [] : [`${of(level)} ${of(level) === 1 ? words[level].one : words[level].many}`],
       ),
       count(different(rows.map(({ version }) => version)), "version"),
       count(different(rows.map(({ checksum }) => checksum)), "configuration"),
@@ -133,7 +133,11 @@ function report(rows: readonly FleetRow[]): readonly string[] {
   ].map(visible);
 }
 
-const levelWords = { warn: "late or incomplete", bad: "need an operator", unreachable: "not reachable" } as const;
+const words = {
+  warn: { one: "late or incomplete", many: "late or incomplete" },
+  bad: { one: "needs an operator", many: "need an operator" },
+  unreachable: { one: "not reachable", many: "not reachable" },
+} as const;
 
 function cellsOf(row: FleetRow): readonly string[] {
   const { url, level, text, name, version = "", checksum = "", sources, lagMs } = row;

@@ -35,7 +35,7 @@ export function showRefused(status) {
   if (retry) setText(progress, outcomeOf(retry));
   const ever = Math.max(buffer.refusedPoints, points);
   pill(byId("refused-state"), points === 0 ? "none" : format.count(points), points === 0 ? "good" : "bad");
-  const past = ever > points ? ` ${format.count(ever)} were refused since the buffer exists.` : "";
+  const past = ever > points ? ` ${format.count(ever)} ${ever === 1 ? "was" : "were"} refused since the buffer exists.` : "";
   setText(
     byId("refused-note"),
     points === 0
@@ -56,7 +56,9 @@ function outcomeOf({ running, points, accepted, refused, unsendable, held, heldR
   const parts = [`${format.count(accepted)} delivered`];
   if (refused > 0) parts.push(`${format.count(refused)} refused again`);
   if (held > 0)
-    parts.push(`${format.count(held)} stay refused: the service still refuses their inputs (${heldReason})`);
+    parts.push(
+      `${format.count(held)} ${held === 1 ? "stays" : "stay"} refused: the service still refuses their inputs (${heldReason})`,
+    );
   if (unsendable > 0) parts.push(`${format.count(unsendable)} cannot be sent at all`);
   if (decided + held < points) parts.push(`${format.count(points - decided - held)} not decided`);
   return parts.join(", ");

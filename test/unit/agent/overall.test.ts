@@ -122,6 +122,15 @@ test.each<[string, string, Partial<Status>]>([
   expect(overall(changes)).toMatchObject({ level, text });
 });
 
+test("one point waits, several wait", () => {
+  const waiting = (unsettledPoints: number) =>
+    overall({
+      buffer: { ...healthy.buffer, unsettledPoints },
+      upload: { ...healthy.upload, state: "retrying", error: "refused" },
+    }).problems[0]?.items[0]?.detail;
+  expect([waiting(1), waiting(2)]).toEqual(["refused; 1 point waits on disk", "refused; 2 points wait on disk"]);
+});
+
 test("nothing delivered yet is no delivery", () => {
   const { lagMs: _lag, ...upload } = healthy.upload;
   expect(overall({ upload }).text).toBe("Nothing delivered yet.");
