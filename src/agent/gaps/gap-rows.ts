@@ -14,6 +14,8 @@ const apartPerHour = 10;
 const mostIntervals = 200;
 const hourUs = 3_600e6;
 const dayUs = 86_400e6;
+/** A reload restarts a source within this time, unless the changed configuration is the cause of an outage. */
+const reloadMs = 60_000;
 
 export type NewGap = Omit<Gap, "id" | "state" | "times" | "missingMs">;
 export type FirstEvent = {
@@ -102,18 +104,22 @@ export function gapRows(rows: Map<number, Gap>) {
       });
     },
     summary(now: EpochMicros): GapSummary {
-      let [open, day, dayLost, dayPoints] = [0, 0, 0, 0];
+      let [open, day, dayLost, dayReloads, dayPoints] = [0, 0, 0, 0, 0];
       let isCounted = true;
       const openIn = new Set<string>();
       let last: Gap | undefined;
       for (const row of rows.values()) {
-        const { to, state, points, source } = row;
+        const { to, state, points, source, cause, missingMs = 0 } = row;
         if (to === undefined) open++;
         if (to === undefined && source !== undefined) openIn.add(source);
         if (to !== undefined && to < now - dayUs) continue;
         day++;
         if (state !== "lost" && state !== "partly") continue;
         dayLost++;
+        if (cause === "stopped" && missingMs <= reloadMs) {
+          dayReloads++;
+          continue;
+        }
         if (!last || row.from >= last.from) last = row;
         dayPoints += points ?? 0;
         if (points === undefined) isCounted = false;
@@ -123,6 +129,7 @@ export function gapRows(rows: Map<number, Gap>) {
         ...(openIn.size > 0 && { openIn: [...openIn] }),
         day,
         dayLost,
+        ...(dayReloads > 0 && { dayReloads }),
         ...(isCounted && { dayPoints }),
         ...(last && { lastLost: whereAndWhy(last) }),
         revision,

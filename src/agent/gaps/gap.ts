@@ -102,9 +102,11 @@ export interface GapSummary {
   /** Gaps of the last 24 hours, and those of them that are `lost` or `partly`. */
   readonly day: number;
   readonly dayLost: number;
-  /** Values lost in them. Left out if the number is unknown for some of them. */
+  /** Those of `dayLost` that a reload caused, each a minute long at most. Left out if there are none. */
+  readonly dayReloads?: number;
+  /** Values lost in the others. Left out if the number is unknown for some of them. */
   readonly dayPoints?: number;
-  /** The latest of `dayLost`. Left out if there is none. */
+  /** The latest of the others. Left out if there is none. */
   readonly lastLost?: Pick<Gap, "source" | "from" | "to" | "cause" | "reason">;
   /** Changes with every change of a row, as a sign to fetch `/api/gaps` again. */
   readonly revision: number;

@@ -47,7 +47,7 @@ function problemOf(group: readonly Finding[]): Problem {
 function fromWarnings({ warnings, gaps }: Known): Finding[] {
   return warnings.map(({ level, title, message, remedy = "" }) => {
     const text = title ?? message;
-    const isOld = level === "error" && text.endsWith("lost from the buffer") && gaps.dayLost === 0;
+    const isOld = level === "error" && text.endsWith("lost from the buffer") && lostIn(gaps) === 0;
     return {
       level: level === "error" && !isOld ? "bad" : title === undefined || isOld ? "note" : "warn",
       text,
@@ -58,28 +58,42 @@ function fromWarnings({ warnings, gaps }: Known): Finding[] {
 }
 
 function fromGaps({ gaps, sources }: Known): Finding[] {
+  const { dayReloads: reloads = 0 } = gaps;
   const lost = gaps.dayPoints ? counted(gaps.dayPoints, "value") : "values";
   // An offline source has an open gap anyway.
   const offline = sources.filter(({ state }) => state === "waiting").map(({ name }) => name);
   const isOpen = gaps.openIn?.some((source) => !offline.includes(source)) ?? (gaps.open > 0 && offline.length === 0);
   return [
-    ...when(gaps.dayLost > 0, {
+    ...when(lostIn(gaps) > 0, {
       level: "bad",
       text: `${lost} lost in the last 24 h`,
       command: ["gaps", "--since", "24h"],
       ...lastLostOf(gaps),
     }),
+    ...when(reloads > 0, {
+      level: "note",
+      text: "values missed while a reload restarted sources",
+      detail: `${counted(reloads, "gap")} in the last 24 h`,
+      command: ["gaps", "--since", "24h"],
+    }),
     ...when(isOpen, { level: "warn", text: "tags not recorded", command: ["gaps"] }),
   ];
 }
 
+/** Gaps with lost values. Reloads are not among them: the operator knows of them and has nothing to do. */
+function lostIn({ dayLost, dayReloads = 0 }: Known["gaps"]): number {
+  return dayLost - dayReloads;
+}
+
 /** Where, when and why values were lost most recently. */
-function lastLostOf({ lastLost: last, dayLost }: Known["gaps"]): ProblemItem {
-  const detail = `${counted(dayLost, "gap")} could not be filled`;
+function lastLostOf(gaps: Known["gaps"]): ProblemItem {
+  const { lastLost: last } = gaps;
+  const lost = lostIn(gaps);
+  const detail = `${counted(lost, "gap")} could not be filled`;
   if (!last) return { detail };
   const why = `${words.gapCause[last.cause].word}: ${last.reason}`;
   return {
-    detail: dayLost === 1 ? why : `${detail}, the latest: ${why}`,
+    detail: lost === 1 ? why : `${detail}, the latest: ${why}`,
     gap: { from: last.from, ...(last.to !== undefined && { to: last.to }) },
     ...(last.source !== undefined && { source: last.source }),
   };

@@ -122,6 +122,18 @@ test.each<[string, string, Partial<Status>]>([
   expect(overall(changes)).toMatchObject({ level, text });
 });
 
+test("what a reload of the operator has missed is a note, and no problem", () => {
+  const { level, text, problems } = overall({ gaps: { ...healthy.gaps, day: 2, dayLost: 2, dayReloads: 2 } });
+  expect([level, text]).toEqual(["good", "Data arrives and is delivered."]);
+  expect(problems).toMatchObject([{ level: "note", text: "values missed while a reload restarted sources" }]);
+  const lastLost = { from: healthy.time, cause: "overflow", reason: "queue full" } as const;
+  const both = overall({ gaps: { ...healthy.gaps, day: 2, dayLost: 2, dayReloads: 1, lastLost } });
+  expect(both.problems[0]).toMatchObject({
+    level: "bad",
+    items: [{ detail: "discarded by the broker or server: queue full" }],
+  });
+});
+
 test("one point waits, several wait", () => {
   const waiting = (unsettledPoints: number) =>
     overall({

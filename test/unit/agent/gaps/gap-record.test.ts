@@ -87,6 +87,18 @@ test("a reload that restarts a source is a row with that cause", () =>
     story.source = sourceGaps(story.record, gapSource, story.runtime);
     story.source.online(connected);
     expect(story.rows()).toEqual(["line stopped 10-12 all 10000 lost what happened meanwhile is kept nowhere"]);
+    expect(story.record.summary()).toMatchObject({ day: 1, dayLost: 1, dayReloads: 1 });
+    expect(story.record.summary().lastLost).toBeUndefined();
+  }));
+
+test("an outage of more than a minute after a reload is no restart, but a loss to look at", () =>
+  withStory(async (story) => {
+    story.source[Symbol.dispose]();
+    await story.later(61_000);
+    story.source = sourceGaps(story.record, gapSource, story.runtime);
+    story.source.online(connected);
+    expect(story.record.summary()).toMatchObject({ dayLost: 1, lastLost: { cause: "stopped" } });
+    expect(story.record.summary().dayReloads).toBeUndefined();
   }));
 
 test("when the clock is set only after the start, the row of the time without the agent ends at the real start", () =>
