@@ -21,13 +21,17 @@ export const templateNames = {
 } as const;
 
 /** The Input ID that the driver proposes, or the names on the path. For a place in a device: the unit and the name, or the place if it has no name. */
-export function usualInput({ path, tag }: Pick<NamedPlace, "path" | "tag">): string {
-  const { unit, at, input } = tag;
+export function usualInput(place: Pick<NamedPlace, "path" | "tag">): string {
+  const { unit, input } = place.tag;
   if (typeof input === "string") return input;
-  if (typeof unit !== "number") return allowed(path.join("."));
+  return allowed(typeof unit === "number" ? `unit${unit}.${nameOf(place)}` : place.path.join("."));
+}
+
+/** The last name of the path. A register without a name is called by its place: `hr:0`, not `hr:0 (40001)`. */
+function nameOf({ path, tag: { unit, at } }: Pick<NamedPlace, "path" | "tag">): string {
   const name = path.at(-1) ?? "";
-  const place = typeof at === "string" ? (at.split(" ")[0] ?? at) : name;
-  return allowed(`unit${unit}.${/^(hr|ir|co|di):/.test(name) ? place : name}`);
+  const isPlace = typeof unit === "number" && typeof at === "string" && /^(hr|ir|co|di):/.test(name);
+  return isPlace ? (at.split(" ")[0] ?? at) : name;
 }
 
 /** `template` with the names in braces replaced. Unknown names stay, as captures do. */
@@ -35,7 +39,7 @@ export function inputFrom(template: string, place: NamedPlace & { readonly sourc
   const { path, address, tag, source } = place;
   const parts: Readonly<Record<keyof typeof templateNames, () => string>> = {
     path: () => usualInput(place),
-    name: () => allowed(path.at(-1) ?? ""),
+    name: () => allowed(nameOf(place)),
     parent: () => allowed(path.at(-2) ?? source),
     source: () => source,
     address: () => allowed(address),

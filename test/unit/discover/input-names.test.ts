@@ -10,7 +10,7 @@ test.for([
   ["{path}", temp, "Plant.Line_1.Temp"],
   ["{source}.{parent}.{name}", temp, "press.Line_1.Temp"],
   ["{path}", meter, "unit3.hr:40"],
-  ["meter{unit}.{name}", meter, "meter3.hr:40_40041_"],
+  ["meter{unit}.{name}", meter, "meter3.hr:40"],
   ["x y.{path}", topic, "x_y.{room}.t"],
   ["{room}.{name}", topic, "{room}.b"],
 ] as const)("template %s", ([template, place, input]) => {
