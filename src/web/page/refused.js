@@ -35,7 +35,8 @@ export function showRefused(status) {
   if (retry) setText(progress, outcomeOf(retry));
   const ever = Math.max(buffer.refusedPoints, points);
   pill(byId("refused-state"), points === 0 ? "none" : format.count(points), points === 0 ? "good" : "bad");
-  const past = ever > points ? ` ${format.count(ever)} ${ever === 1 ? "was" : "were"} refused since the buffer exists.` : "";
+  const past =
+    ever > points ? ` ${format.count(ever)} ${ever === 1 ? "was" : "were"} refused since the buffer exists.` : "";
   setText(
     byId("refused-note"),
     points === 0
