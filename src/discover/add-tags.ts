@@ -10,8 +10,18 @@ import {
   type YAMLMap,
   type YAMLSeq,
 } from "yaml";
+import { z } from "zod";
+import type { BrowsedNode } from "../core/commissioning.ts";
 import { AgentError } from "../core/errors.ts";
+import { attempt } from "../lib/flow/attempt.ts";
 import { deviceLines } from "./tags-yaml.ts";
+
+/** What is written otherwise, as a table or a template, counts as empty. */
+const writtenTags = z.array(z.record(z.string(), z.unknown())).catch([]);
+const writtenSource = z.object({
+  tags: writtenTags,
+  devices: z.array(z.object({ unit: z.unknown(), tags: writtenTags })).catch([]),
+});
 
 /** A tag as the text of one YAML flow map. `unit`: the device that has it. */
 export interface NewTag {
@@ -33,6 +43,23 @@ export function addTags(text: string, source: string, tags: readonly NewTag[]): 
 /** Whether the text defines the source. False if it is not YAML. */
 export function definesSource(text: string, source: string): boolean {
   return isMap(documentOf(text).getIn(["sources", source], true));
+}
+
+/** Input IDs of the tags of the source that are written with the same fields, as `node`, or `unit` and `at`. */
+export function tagsLike(text: string, source: string, wanted: readonly BrowsedNode["tag"][]): readonly string[] {
+  const written = writtenSource.safeParse(attempt(() => documentOf(text).toJS().sources[source]));
+  const { tags = [], devices = [] } = written.data ?? {};
+  const ofDevices = devices.flatMap((device) => device.tags.map((tag) => ({ ...tag, unit: device.unit })));
+  const entries: readonly BrowsedNode["tag"][] = [...tags, ...ofDevices];
+  const indices = new Map<string, Map<string, unknown>>();
+  return wanted.flatMap((tag) => {
+    const keys = Object.keys(tag).filter((key) => key !== "input");
+    const fields = (of: BrowsedNode["tag"]) => JSON.stringify(keys.map((key) => of[key]));
+    const index = indices.get(keys.join()) ?? new Map(entries.map((entry) => [fields(entry), entry["input"]]));
+    indices.set(keys.join(), index);
+    const input = index.get(fields(tag));
+    return typeof input === "string" ? [input] : [];
+  });
 }
 
 function inTags(text: string, source: string, tags: readonly string[]): string {

@@ -5,7 +5,7 @@ import type { Config } from "../config/format/config.ts";
 import { configIssues } from "../config/load.ts";
 import { type ConfigIssue, formatIssue } from "../config/nodes/issue.ts";
 import { AgentError, isAgentError } from "../core/errors.ts";
-import { addTags, type NewTag } from "./add-tags.ts";
+import { addTags, type NewTag, tagsLike } from "./add-tags.ts";
 import {
   assertFree,
   fileOfSource,
@@ -49,6 +49,9 @@ export interface Proposal {
   readonly checksum: string | undefined;
 }
 
+/** Input IDs that a warning names. */
+const mostNamed = 5;
+
 export interface ConfigPlace {
   /** The configuration, as named by the user. */
   readonly file: string;
@@ -76,6 +79,14 @@ export async function propose(
       ? await asNewSource(look, source, tags, { file: main, environment }, config)
       : await asAddition(look.source, tags, files);
   const { file, before, after, secret } = written;
+  const repeated =
+    look.source === undefined
+      ? []
+      : tagsLike(
+          before ?? "",
+          source,
+          nodes.map(({ tag }) => tag),
+        );
   const overlay = new Map([[file, after], ...(secret ? [[secret.file, secret.value] as const] : [])]);
   const checked = await check(main, environment, overlay, file);
   return {
@@ -86,10 +97,15 @@ export async function propose(
     difference: difference(file, before, after),
     inputs,
     errors: refusal === undefined ? checked.errors : [refusal],
-    warnings: checked.warnings,
+    warnings: [...(repeated.length > 0 ? [twice(repeated)] : []), ...checked.warnings],
     obstacle: await obstacleTo(file, resolve(environment.cwd, main), checked.included),
     checksum: config.checksum,
   };
+}
+
+function twice(inputs: readonly string[]): string {
+  const more = inputs.length > mostNamed ? ` and ${inputs.length - mostNamed} more` : "";
+  return `recorded already, and twice with this change: ${inputs.slice(0, mostNamed).join(", ")}${more}`;
 }
 
 interface Written extends Pick<Proposal, "file" | "before" | "after" | "secret" | "yaml"> {

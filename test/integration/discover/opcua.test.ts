@@ -138,6 +138,7 @@ test("tags are added to an existing source, and every other line stays as it is"
   const wish = { look, nodes: chosen(nodes, "Count", "Temp") };
   const { body } = await world.ask("propose", wish);
   expect(body.inputs).toEqual(["Line.Temp", "Line.Count"]);
+  expect(body.warnings[0]).toBe("recorded already, and twice with this change: press.t");
   expect(JSON.stringify(body)).not.toContain("canary");
   const { status } = await world.ask("write", { ...wish, base: body.base, result: body.result });
   expect(status).toBe(200);

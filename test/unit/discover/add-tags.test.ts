@@ -1,7 +1,7 @@
 // Adding tags to the text of a configuration: every other line stays as it is.
 import { expect, test } from "vitest";
 import { parse } from "yaml";
-import { addTags, definesSource } from "../../../src/discover/add-tags.ts";
+import { addTags, definesSource, tagsLike } from "../../../src/discover/add-tags.ts";
 
 const tag = { text: "{ input: new, node: n }" };
 const onUnit = (unit: number) => ({ unit, text: `{ input: u${unit}, at: "hr:1 u16" }` });
@@ -82,6 +82,22 @@ test("tags go to the device of their unit, and a new unit becomes a device", () 
     /- \{ unit: 3, template: meter, vars: \{ dev: m3 \}, tags: \[\{ [^\n]*u3[^\n]*\}\] \} # tags of its own/,
   );
   expect(after).toContain("- unit: 1    # the meter\n");
+});
+
+test("tags that are written already are found by their fields, whatever else an entry has", () => {
+  const text = `sources:
+  m:
+    devices:
+      - { unit: 1, tags: [{ input: volts, at: "hr:0 u16", scale: 0.1 }] }
+      - { unit: 2, template: meter }
+  o: { tags: [{ input: temp, node: "nsu=urn:plc;s=Temp", every: 1s }] }
+  t: { tags: tags.csv }
+`;
+  const volts = { unit: 1, at: "hr:0 u16" };
+  expect(tagsLike(text, "m", [volts, { ...volts, unit: 2 }, { ...volts, at: "hr:0 i16" }])).toEqual(["volts"]);
+  const node = { node: "nsu=urn:plc;s=Temp", input: "another" };
+  expect(["o", "t", "none"].map((source) => tagsLike(text, source, [node]))).toEqual([["temp"], [], []]);
+  expect(tagsLike("sources: *unknown", "o", [node])).toEqual([]);
 });
 
 test.for(["tags: table.csv", "tags: *all", "tags: { a: 1 }"])("tags that are no list are left alone: %s", (line) => {
