@@ -72,7 +72,7 @@ export async function openGapRecord(folder: string, sources: readonly string[], 
   }
 
   function measure(): void {
-    const open = new Map<string, number>([...life.running].map((source) => [source, 0]));
+    const open = new Map<string, number>([...life.running.keys()].map((source) => [source, 0]));
     for (const { to, source } of rows.all())
       if (to === undefined && source !== undefined) open.set(source, (open.get(source) ?? 0) + 1);
     for (const [source, n] of open) runtime.metrics.gauge(metrics.open).set(n, { source });

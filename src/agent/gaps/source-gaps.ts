@@ -59,7 +59,7 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
   /** When the process last showed that it runs, in monotonic milliseconds. */
   let ranMs = runtime.clock.monotonic();
   begin();
-  record.life.runs(source);
+  record.life.runs(source, accountedUpTo);
   const ticking = record.eachSecond(tick);
 
   /** The source does not read while the buffer fails. */
@@ -122,6 +122,13 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
     return gapResolution(record, id);
   }
 
+  /** Up to when everything is recorded. Values that are read, but not on disk yet, would be lost with the process. */
+  function accountedUpTo(): EpochMicros {
+    const { row } = outage ?? {};
+    if (row?.to === undefined && row) return row.from;
+    return connection ? epochMicros(Math.max(lastReceived, runtime.clock.now() - noticedWithinUs)) : lastReceived;
+  }
+
   function take(gap: TagGap): void {
     const input = inputOf(gap.tag, gap.captures, gap.address);
     // Tags without an Input ID are not recorded, so they have no gaps.
@@ -146,11 +153,8 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
     names(derive: typeof inputOf): void {
       inputOf = derive;
     },
-    /** Up to when everything is recorded. */
     get accountedUpTo(): EpochMicros {
-      const { row } = outage ?? {};
-      if (row?.to === undefined && row) return row.from;
-      return connection ? epochMicros(Math.max(lastReceived, runtime.clock.now() - noticedWithinUs)) : lastReceived;
+      return accountedUpTo();
     },
     online(connected: Pick<Source, "holder" | "recovery">): void {
       const { clock } = runtime;

@@ -79,7 +79,7 @@ test("a version with a single heartbeat file may run before, in between and afte
     const { life: former } = await readGapFolder(folder.path);
     expect(former?.time).toBe(clock.now());
     const signs = signOfLife(former, clock);
-    signs.runs("line");
+    signs.runs("line", () => clock.now());
     const file = new GapFile(folder.path);
     for (let beats = 0; beats < 3 + runs; beats++) {
       const given = signs.next(beats === 2 + runs);
