@@ -39,12 +39,18 @@ beforeAll(async () => {
       ],
       flow: [[at(10), 3]],
       formula: [[at(10), 1]],
+      leak: [[at(10), 4.25e-8]],
+      meter: [[at(10), 123_456_789]],
+      rightToLeft: [[at(10), 12.5]],
+      ...Object.fromEntries(Array.from({ length: 51 }, (_, i) => [`many.${i}`, minutes(0, 1_440)])),
       "gw/tagferry/delivery/lag": [[at(10), 1]],
     },
     {
       temperature: { ...sampled, engUnit: "°C" },
       pressure: { ...sampled, engUnit: "bar" },
       formula: { name: "=cmd|'/c calc'!A1" },
+      rightToLeft: { name: "\u202Eforced" },
+      ...Object.fromEntries(Array.from({ length: 51 }, (_, i) => [`many.${i}`, { ...sampled, engUnit: "°C" }])),
       setpoint: { engUnit: "°C" },
       valve: { valueType: "enum", enumValues: { 0: "closed", 1: "open" } },
       flow: { engUnit: "m³/h" },
@@ -127,6 +133,46 @@ test("a setpoint is drawn in steps from before the window, and weighted by its d
   // The value is 40 for twenty hours and 60 for four.
   expect(cells.map((text) => /[\d.]+/.exec(text)?.[0])).toEqual(["60", "40", "60", "43.33333"]);
   expect(opened.complaints).toEqual([]);
+});
+
+test("very small, long and right-to-left texts are readable where values are shown", async () => {
+  await using opened = await open(["leak", "meter", "rightToLeft"], `from=${at(0)}&to=${at(20)}`);
+  const { page } = opened;
+  expect(await tipAt(page, 0.9)).toMatch(/leak 4.25e-8 .*meter 123,456,789 .*forced 12.5 00:10:00$/);
+  expect(await page.locator('#legend td[data-label="max"]').allTextContents()).toEqual([
+    "4.25e-8",
+    "123,456,789",
+    "12.5",
+  ]);
+  // The value stands behind the name.
+  const [name, value] = await Promise.all(
+    ["bdi", "b"].map((element) => page.locator(`#tip > div:last-child ${element}`).boundingBox()),
+  );
+  expect(value!.x).toBeGreaterThanOrEqual(name!.x + name!.width);
+});
+
+test("the values of thirty series under the pointer fit into the window", async () => {
+  const names = Array.from({ length: 30 }, (_, i) => `many.${i}`);
+  await using opened = await open(names, day);
+  expect(await tipAt(opened.page, 0.5)).toMatch(/many.0 .*many.29 /);
+  const tip = (await opened.page.locator("#tip").boundingBox())!;
+  expect([tip.x >= 0, tip.x + tip.width <= 1_200, tip.y >= 0, tip.y + tip.height <= 900]).toEqual(Array(4).fill(true));
+});
+
+test("more than fifty signals are refused in words, and a window without data says so", async () => {
+  const names = Array.from({ length: 50 }, (_, i) => `many.${i}`);
+  await using opened = await open(names, `from=${at(-1_440)}&to=${at(-720)}`);
+  const { page } = opened;
+  expect(await page.locator("#empty").textContent()).toBe("No data in this window.");
+  await page.getByLabel("Search signals").fill("many.50");
+  const box = page.getByRole("checkbox", { name: "many.50" });
+  await box.click();
+  await page.locator("#problem", { hasText: "At most 50 signals" }).waitFor();
+  expect(await box.isChecked()).toBe(false);
+  await page.getByRole("button", { name: "Remove many.0", exact: true }).click();
+  await page.locator("#problem").waitFor({ state: "hidden" });
+  await box.click();
+  await page.locator("#legend th", { hasText: "many.50" }).waitFor();
 });
 
 test("on a phone the values under the finger do not cover the plot", async () => {

@@ -1,7 +1,7 @@
 // The chart: uPlot for axes, grid and lines, an axis for each unit; above the lines a lane for each series of states.
 import { drawLanes, lanesHeight } from "./lanes.js";
 import { drawnColumns, pointAt, textOf } from "./series.js";
-import { numberTexts, timeTexts, whenText } from "./texts.js";
+import { nameElement, numberText, numberTexts, timeText, timeTexts, whenText } from "./texts.js";
 
 const reachPixels = 30;
 const uPlot = globalThis.uPlot;
@@ -153,7 +153,7 @@ export class Chart {
     if (left === undefined || left < 0 || this.#shown.length === 0 || this.#pointers.size > 1) return this.#hideTip();
     const time = u.posToVal(left, "x");
     const reach = (reachPixels / u.over.clientWidth) * (this.#to - this.#from);
-    const rows = this.#shown.map((series) => tipRow(series, pointAt(series, time, reach)));
+    const rows = this.#shown.map((series) => tipRow(series, pointAt(series, time, reach), time));
     const title = document.createElement("strong");
     title.textContent = whenText(time);
     this.#tip.replaceChildren(title, ...rows);
@@ -166,7 +166,10 @@ export class Chart {
     // On a phone it would cover the plot, so it stands below.
     const below = this.#tip.offsetWidth * 2 > box.width;
     const beside = Math.max(0, Math.min(top, box.height - this.#tip.offsetHeight - 8));
-    this.#tip.style.top = `${below ? box.height + 4 : beside}px`;
+    const wanted = below ? box.height + 4 : beside;
+    // Long ones reach up into the plot rather than out of the window, if they fit at all.
+    const lowest = innerHeight - box.top - this.#tip.offsetHeight - 4;
+    this.#tip.style.top = `${lowest < 0 ? wanted : Math.min(wanted, lowest)}px`;
   }
 
   #hideTip() {
@@ -239,7 +242,7 @@ function shownPoints(u, i, few) {
   );
 }
 
-function tipRow(series, point) {
+function tipRow(series, point, pointed) {
   const row = document.createElement("div");
   const dot = document.createElement("span");
   dot.className = "dot";
@@ -249,8 +252,8 @@ function tipRow(series, point) {
   value.textContent = point ? textOf(series, point.value) : "no data";
   const range = point?.min !== undefined && point.min !== point.max;
   if (range && series.kind !== "state")
-    value.textContent += ` (${textOf(series, point.min)} to ${textOf(series, point.max)})`;
-  time.textContent = point ? whenText(point.time) : "";
-  row.append(dot, `${series.name} `, value, " ", time);
+    value.textContent += ` (${numberText(point.min)} to ${textOf(series, point.max)})`;
+  time.textContent = point ? timeText(point.time, pointed) : "";
+  row.append(dot, nameElement(series.name), " ", value, " ", time);
   return row;
 }

@@ -1,6 +1,6 @@
 // The table below the chart: what each series is, and its last, least, greatest and mean value in the window.
 import { summaryOf, textOf } from "./series.js";
-import { whenText } from "./texts.js";
+import { nameElement, whenText } from "./texts.js";
 
 /** `remove(id)` takes a series off the chart. */
 export function showLegend(body, shown, from, to, remove) {
@@ -19,7 +19,7 @@ function rowOf(series, from, to, remove) {
   off.textContent = "×";
   off.setAttribute("aria-label", `Remove ${series.name}`);
   off.addEventListener("click", () => remove(series.id));
-  name.append(off, dot, series.name);
+  name.append(off, dot, nameElement(series.name));
   if (series.kind === "step") name.append(small("steps"));
   const { last } = series;
   const summary = summaryOf(series, from, to);
@@ -27,7 +27,9 @@ function rowOf(series, from, to, remove) {
   const lastCell = cell("last", last ? textOf(series, last.value) : held ? textOf(series, held.value) : "no data");
   const at = last ?? held;
   if (at) lastCell.append(small(whenText(at.time)));
-  const numbers = ["min", "max", "avg"].map((key) => cell(key, summary ? textOf(series, summary[key]) : "–"));
+  const numbers = ["min", "max", "avg"].map((key) =>
+    cell(key, Number.isFinite(summary?.[key]) ? textOf(series, summary[key]) : "–"),
+  );
   row.append(name, lastCell, ...numbers);
   return row;
 }

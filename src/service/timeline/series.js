@@ -4,9 +4,12 @@
 // sample interval nor gap detection holds its value until the next point, as a setpoint does: it is drawn in steps. So are
 // states (type enum). What held before the window is carried into it.
 
+import { numberText } from "./texts.js";
+
 /** Widths of buckets people know, in seconds. */
 const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 604800];
-const maxItems = 50;
+/** As many as the service answers at once. */
+export const maxItems = 50;
 
 /** Seconds of a bucket so that there are about as many as pixels; undefined where the points themselves are few enough. */
 export function bucketSeconds(fromMs, toMs, pixels) {
@@ -27,7 +30,7 @@ function durationMs(text) {
  */
 export async function readSeries(rpc, ids, from, to, seconds) {
   if (ids.length === 0) return [];
-  const filter = { id: { $in: ids.slice(0, maxItems) } };
+  const filter = { id: { $in: ids } };
   const notBefore = new Date(from).toISOString();
   const before = new Date(to).toISOString();
   const rollup = seconds === undefined ? null : `PT${seconds}S`;
@@ -157,6 +160,11 @@ function between(a, b, time) {
   return { value: mixed("value"), ...(a.min !== undefined && { min: mixed("min"), max: mixed("max") }) };
 }
 
+/** Whether anything of a series is drawn in the window. */
+export function isDrawn(series, from, to) {
+  return (series.kind === "state" ? stateBands(series, from, to) : drawnColumns(series, from, to)[0]).length > 0;
+}
+
 /** The states of a series in the window: { from, to, state, mixed } where `mixed` says that there were several. */
 export function stateBands(series, from, to) {
   const bands = [];
@@ -199,8 +207,7 @@ export function pointAt(series, time, reachMs) {
 /** A value with its unit, or the text of a state. */
 export function textOf(series, value) {
   if (series.kind === "state") return series.enumValues[Math.round(value)] ?? String(Math.round(value));
-  const text = Number(value.toPrecision(7)).toLocaleString(undefined, { maximumFractionDigits: 7 });
-  return series.engUnit ? `${text} ${series.engUnit}` : text;
+  return series.engUnit ? `${numberText(value)} ${series.engUnit}` : numberText(value);
 }
 
 /**

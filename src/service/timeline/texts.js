@@ -7,6 +7,27 @@ export function whenText(ms) {
   return `${day} ${clock(date, true)}`;
 }
 
+/** The time alone where it is on the same day as `near`. */
+export function timeText(ms, near) {
+  const date = new Date(ms);
+  return date.toDateString() === new Date(near).toDateString() ? clock(date, true) : whenText(ms);
+}
+
+/** A name as an element of its own, so that its writing direction does not turn around what stands next to it. */
+export function nameElement(name) {
+  const element = document.createElement("bdi");
+  element.textContent = name;
+  return element;
+}
+
+/** Seven digits, and all those before the decimal point; very small and very large numbers with an exponent. */
+export function numberText(value) {
+  const size = Math.abs(value);
+  if (size >= 1e15 || (size > 0 && size < 1e-6)) return Number(value.toPrecision(7)).toExponential();
+  const digits = { maximumSignificantDigits: 7, maximumFractionDigits: 0, roundingPriority: "morePrecision" };
+  return (value + 0).toLocaleString(undefined, digits);
+}
+
 const two = (number) => String(number).padStart(2, "0");
 function clock(date, seconds) {
   return `${two(date.getHours())}:${two(date.getMinutes())}${seconds ? `:${two(date.getSeconds())}` : ""}`;
@@ -31,6 +52,10 @@ export function timeTexts(_u, splits, _axis, _space, step) {
 export function numberTexts(splits) {
   const step = Math.abs(splits[1] - splits[0]) || 1;
   const decimals = Math.max(0, Math.ceil(-Math.log10(step) - 1e-9) + 1);
-  if (decimals > 6 || step > 1e9) return splits.map((value) => (value === 0 ? "0" : value.toExponential(1)));
+  const largest = Math.max(...splits.map(Math.abs));
+  if (decimals > 6 || largest >= 1e9) {
+    const digits = Math.max(1, Math.ceil(Math.log10(largest / step) - 1e-9));
+    return splits.map((value) => (value === 0 ? "0" : value.toExponential(Math.min(digits, 15))));
+  }
   return splits.map((value) => (value + 0).toLocaleString(undefined, { maximumFractionDigits: decimals }));
 }

@@ -3,7 +3,7 @@ import { Chart } from "./chart.js";
 import { csvOf, download } from "./csv.js";
 import { showLegend } from "./legend.js";
 import { Rpc } from "./rpc.js";
-import { bucketSeconds, readSeries } from "./series.js";
+import { bucketSeconds, isDrawn, maxItems, readSeries } from "./series.js";
 import { SignalList } from "./signal-list.js";
 import { whenText } from "./texts.js";
 
@@ -73,6 +73,9 @@ function showSignedIn(yes) {
 }
 
 function toggle(item, on) {
+  const tooMany = on && plotted.size >= maxItems;
+  problem("toggle", tooMany && new Error(`At most ${maxItems} signals can be plotted.`));
+  if (tooMany) return list.update();
   const used = new Set(plotted.values());
   const color = colors.find((each) => !used.has(each)) ?? colors[plotted.size % colors.length];
   if (on) plotted.set(item, color);
@@ -111,7 +114,8 @@ async function read() {
   // What was read for a window that was left meanwhile is drawn all the same, in the window of now.
   chart.show(shown, window_.from, window_.to);
   showLegend(byId("legend"), shown, from, to, (id) => toggle(id, false));
-  byId("empty").hidden = plotted.size > 0;
+  byId("empty").textContent = plotted.size > 0 ? "No data in this window." : "Check signals in the list to plot them.";
+  byId("empty").hidden = shown.some((each) => isDrawn(each, from, to));
   byId("resolution").textContent = seconds === undefined ? "every point" : `one value for ${spanText(seconds * 1_000)}`;
   byId("band").hidden = seconds === undefined || shown.every(({ kind }) => kind === "state");
   showRange();
@@ -175,7 +179,7 @@ function writeAddress() {
 function readAddress() {
   const given = new URLSearchParams(location.hash.slice(1));
   for (const item of (given.get("items") ?? "").split(","))
-    if (/^[a-v0-9]{20}$/.test(item)) plotted.set(item, colors[plotted.size % colors.length]);
+    if (plotted.size < maxItems && /^[a-v0-9]{20}$/.test(item)) plotted.set(item, colors[plotted.size % colors.length]);
   const [from, to] = [Date.parse(given.get("from")), Date.parse(given.get("to"))];
   if (from < to) {
     byId("live").checked = false;
