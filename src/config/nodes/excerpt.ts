@@ -4,6 +4,7 @@
 import type { z } from "zod";
 import { namesSecret, withoutSecrets } from "../../lib/text/without-secrets.ts";
 import { isSecret } from "./schema-walk.ts";
+import { nearest } from "./suggest.ts";
 
 /** Longer lines are cut around the caret. */
 const longest = 100;
@@ -168,11 +169,15 @@ function merged(ranges: readonly Range[]): readonly Range[] {
 /** A key for the location of a secret. */
 const place = /(?:file|env|url)$/i;
 /** Any value below these keys may be secret, except those of `harmless`. */
-const credentials = /^(?:auth|basic|clientCredentials|credentials?|userCertificate)$/i;
+const credentials = /^(?:auth|basic|clientCredentials|credentials?|headers|userCertificate)$/i;
 const harmless = /^(?:basic|clientCredentials|username|clientId|apiUrl)$/;
 
+/** Keys whose misspellings hide their value, too. */
+const secretKeys = ["password", "token", "readToken", "clientSecret", "keyPassphrase"];
+
 export function isSecretKey(name: string): boolean {
-  return namesSecret(name) && !place.test(name) && !credentials.test(name);
+  if (place.test(name) || credentials.test(name)) return false;
+  return namesSecret(name) || nearest(name, secretKeys) !== undefined;
 }
 
 /** Whether any value below this key may be secret. */

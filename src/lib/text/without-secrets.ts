@@ -1,7 +1,7 @@
 // Removes secrets from displayed text: recognises names of secrets, and strips credentials from addresses.
 
 const secretName =
-  /pas+w|pass|pwd|secret|token|private|credential|signature|(?:api|access)_?key|^(?:key|pw|psk|sig|sas|auth|authorization)$/i;
+  /pas+w|pass|pwd|secret|token|private|credential|signature|(?:api|access)[_-]?key|^(?:key|pw|psk|sig|sas|auth|authorization)$/i;
 
 /** Whether the name of a key or URL parameter indicates a secret value. */
 export function namesSecret(name: string): boolean {
