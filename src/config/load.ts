@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import { z } from "zod";
 import type { Driver } from "../core/driver.ts";
 import { AgentError, isAgentError } from "../core/errors.ts";
+import { fileProblem } from "../lib/files/file-problem.ts";
 import { isLoopback, leavesMachine } from "../lib/network/loopback.ts";
 import { drivers as allDrivers } from "../source/registry.ts";
 import type { Environment } from "./files/environment.ts";
@@ -15,7 +16,7 @@ import type { Config, ConfiguredSource } from "./format/config.ts";
 import { cascadedOptions, fileKeys, formatVersion, sections, sourceName } from "./format/file-schema.ts";
 import { checkNode, nodeAt, unknownKey, warnLiteralSecrets } from "./nodes/check-node.ts";
 import { type ConfigIssue, Issues } from "./nodes/issue.ts";
-import { type ConfigNode, childNode, type MapEntry, type MapNode } from "./nodes/node.ts";
+import { type ConfigNode, childNode, type MapEntry, type MapNode, type ScalarNode } from "./nodes/node.ts";
 import { shownValues } from "./nodes/shown-values.ts";
 import { mapsOf } from "./sources/expand.ts";
 import { type Fields, pick } from "./sources/layers.ts";
@@ -65,6 +66,30 @@ export async function locateTags(
     if (issues.length === 0) throw error;
     return issues;
   }
+}
+
+/** Resolves with a warning for each file that an option names and that cannot be read here and now. */
+export async function unreadableFiles(file: string, environment: Environment): Promise<readonly ConfigIssue[]> {
+  const issues = new Issues();
+  const root = await readRoot(file, environment, issues);
+  for (const node of root ? namedFiles(root) : [])
+    try {
+      await environment.readFile(resolve(environment.cwd, node.text));
+    } catch (error) {
+      issues.warn(
+        node,
+        `cannot read ${node.text}: ${fileProblem(error)}`,
+        "the user of the agent must be able to read it",
+      );
+    }
+  return issues.list();
+}
+
+/** Such as `caFile` of a source, or `file` of `clientCredentials`. Metadata and variables may have any key. */
+function namedFiles(node: ConfigNode, name = ""): readonly ScalarNode[] {
+  if (node.kind === "scalar") return /^file$|File$|^serverCertificate$/.test(name) && node.text !== "" ? [node] : [];
+  if (node.kind === "list" || ["signal", "vars"].includes(name)) return [];
+  return [...node.entries].flatMap(([key, { value }]) => namedFiles(value, key));
 }
 
 /** The issues in `error`. Empty if `loadConfig` did not throw it. */

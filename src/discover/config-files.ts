@@ -2,10 +2,11 @@
 import { createHash } from "node:crypto";
 import { access, constants, lstat, readFile } from "node:fs/promises";
 import { basename, dirname, join, relative, resolve } from "node:path";
-import { type Environment, fileProblem, packaged } from "../config/files/environment.ts";
+import { type Environment, packaged } from "../config/files/environment.ts";
 import type { Config } from "../config/format/config.ts";
 import { loadConfig } from "../config/load.ts";
 import { AgentError } from "../core/errors.ts";
+import { fileProblem } from "../lib/files/file-problem.ts";
 import { definesSource } from "./add-tags.ts";
 
 /** Folder next to the configuration for files that the page writes. */

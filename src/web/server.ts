@@ -7,6 +7,7 @@ import type { Status, StatusPart, StatusSample } from "../agent/status/status.ts
 import type { Config } from "../config/format/config.ts";
 import { AgentError, reasonOf } from "../core/errors.ts";
 import { checkGridMs, type Runtime } from "../core/runtime.ts";
+import { fileProblem } from "../lib/files/file-problem.ts";
 import { repeat } from "../lib/flow/repeat.ts";
 import { http } from "../lib/network/http.ts";
 import { hostInUrl, listen } from "../lib/network/listen.ts";
@@ -180,7 +181,10 @@ const https = () => process.getBuiltinModule("node:https");
 async function identity({ certFile, keyFile }: NonNullable<WebOptions["tls"]>) {
   const read = async (file: string) =>
     await readFile(file).catch((cause: unknown) => {
-      throw new AgentError("CONFIG_INVALID", `http.tls: ${file} cannot be read: ${reasonOf(cause)}`, { cause });
+      throw new AgentError("CONFIG_INVALID", `http.tls: ${file} cannot be read: ${fileProblem(cause)}`, {
+        cause,
+        hint: "correct http.tls, or let the user of the agent read the file",
+      });
     });
   const [cert, key] = await Promise.all([read(certFile), read(keyFile)]);
   try {

@@ -105,7 +105,7 @@ test.each([
     writeFileSync(file, text.replaceAll("FOLDER", folder.path));
     const { status, stderr } = await tagferry(["run", "-c", file]);
     expect(status).toBe(78);
-    expect(stderr).toMatch(new RegExp(`${option}.*no(-key)?\\.pem cannot be read: ENOENT`));
+    expect(stderr).toMatch(new RegExp(`${option}.*no(-key)?\\.pem cannot be read: there is no such file`));
   },
 );
 

@@ -128,7 +128,8 @@ test("what an export logs itself waits for the next one, so a collector that rej
 test("the reason of a failure names collector and option as the configuration does", async () => {
   await expect(exporting("http://127.0.0.1:1", false, "/no/such.pem")).rejects.toMatchObject({
     code: "CONFIG_INVALID",
-    message: expect.stringMatching(/^otlp\.caFile \/no\/such\.pem cannot be read/),
+    message: "otlp.caFile /no/such.pem cannot be read: there is no such file",
+    hint: "correct otlp.caFile, or let the user of the agent read the file",
   });
 
   await using agent = await exporting("http://otel.service.invalid:4318");

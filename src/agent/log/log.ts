@@ -1,6 +1,6 @@
 // The log, written by pino as JSON lines, or as readable text on a terminal.
 import { type Logger as PinoLogger, pino } from "pino";
-import { fileFailure } from "../../core/errors.ts";
+import { fileFailure, isAgentError } from "../../core/errors.ts";
 import type { LogFields, Logger } from "../../core/runtime.ts";
 
 export type LogLevel = "debug" | "info" | "warn" | "error";
@@ -73,8 +73,9 @@ export async function openLog({ level, descriptor, pretty, fields }: LogOptions)
   };
 }
 
-/** A file or folder failure is not a defect of the program. The operator needs the remedy, not a stack trace. */
+/** A failure that the program expects is not a defect of it. The operator needs the remedy, not a stack trace. */
 function withoutStack(error: unknown): LogFields | undefined {
+  if (isAgentError(error)) return { type: error.name, message: error.message, code: error.code, hint: error.hint };
   const failure = fileFailure(error);
   return failure && { type: "Error", ...failure, ...(error as NodeJS.ErrnoException) }; // only such errors have a file failure
 }

@@ -2,7 +2,7 @@
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import type { OtlpOptions } from "../../config/format/config.ts";
-import { AgentError, reasonOf } from "../../core/errors.ts";
+import { AgentError, reasonOf, remedyOf } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import { isAbort } from "../../lib/flow/abort.ts";
 import { BackOff } from "../../lib/flow/back-off.ts";
@@ -61,7 +61,8 @@ export async function startOtlpExport(parts: ExporterParts, runtime: Runtime): P
     const post = openHttpPost({ url: `${base}/v1/${signal}`, caFile, connections: 1 }, runtime.clock);
     return opened.use(
       await post.catch((cause: unknown) => {
-        throw new AgentError("CONFIG_INVALID", ownOptions(reasonOf(cause)), { cause });
+        const hint = remedyOf(cause);
+        throw new AgentError("CONFIG_INVALID", ownOptions(reasonOf(cause)), { cause, hint: hint && ownOptions(hint) });
       }),
     );
   };

@@ -6,7 +6,7 @@ import { ownTags } from "../../agent/own-signals.ts";
 import type { Environment } from "../../config/files/environment.ts";
 import { type ConfigForecast, forecast, type SourceForecast } from "../../config/forecast.ts";
 import type { Config } from "../../config/format/config.ts";
-import { configIssues, loadConfig, locateTags } from "../../config/load.ts";
+import { configIssues, loadConfig, locateTags, unreadableFiles } from "../../config/load.ts";
 import { formatIssue } from "../../config/nodes/issue.ts";
 import type { Claims, RefusedTags } from "../../config/sources/source-config.ts";
 import { visible } from "../../lib/text/visible.ts";
@@ -43,7 +43,9 @@ export async function check(
     const neighbours = new Map(others.map((other) => [inFull(other), other]));
     neighbours.delete(inFull(file));
     for (const other of neighbours.values()) await loadConfig(other, io.environment, drivers, claims);
-    config = await loadConfig(file, io.environment, drivers, claims);
+    const loaded = await loadConfig(file, io.environment, drivers, claims);
+    // Not part of the configuration: a missing file may be there when the agent starts, and on another machine.
+    config = { ...loaded, warnings: [...loaded.warnings, ...(await unreadableFiles(file, io.environment))] };
   } catch (error) {
     return printErrors(error, file, json, io);
   }

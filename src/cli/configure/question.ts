@@ -1,9 +1,9 @@
 // One question of `init`. A flag or file, a person at the terminal, or in an unattended run the default answers it.
 
 import { dirname, resolve } from "node:path";
-import { fileProblem } from "../../config/files/environment.ts";
 import { AgentError } from "../../core/errors.ts";
 import type { InitSource } from "../../discover/source-yaml.ts";
+import { fileProblem } from "../../lib/files/file-problem.ts";
 import { withoutSecrets } from "../../lib/text/without-secrets.ts";
 import type { Console } from "../terminal/console.ts";
 import { CommandFailed } from "../terminal/exit-status.ts";

@@ -1,10 +1,10 @@
 // `tagferry security`: reports the protection of the configuration, the files, the process and its connections.
 import { stat } from "node:fs/promises";
 import { z } from "zod";
-import { fileProblem } from "../../config/files/environment.ts";
 import type { Config } from "../../config/format/config.ts";
 import { loadConfig } from "../../config/load.ts";
 import { isAgentError } from "../../core/errors.ts";
+import { fileProblem } from "../../lib/files/file-problem.ts";
 import { isLoopback, leavesMachine } from "../../lib/network/loopback.ts";
 import { visible } from "../../lib/text/visible.ts";
 import { type AgentQuery, agentUrl, answerAs, askAgentAs, callWithToken } from "../shared/agent-client.ts";

@@ -3,7 +3,8 @@
 import { open, readdir, statfs } from "node:fs/promises";
 import { hostname } from "node:os";
 import { dirname, resolve } from "node:path";
-import { AgentError, type ErrorCode, reasonOf } from "../../core/errors.ts";
+import { AgentError, type ErrorCode } from "../../core/errors.ts";
+import { fileProblem } from "../../lib/files/file-problem.ts";
 import { codeOf } from "../../lib/values/error-code.ts";
 import type { Issues, Place } from "../nodes/issue.ts";
 
@@ -85,23 +86,6 @@ export async function lineIn(file: string, flag: string, code: ErrorCode): Promi
     return new TextDecoder().decode(await readFile(file)).replace(/\r?\n$/, "");
   } catch (error) {
     throw new AgentError(code, `${flag} ${file} cannot be read: ${fileProblem(error)}`, { cause: error });
-  }
-}
-
-export function fileProblem(error: unknown): string {
-  const code = codeOf(error);
-  switch (code) {
-    case "ENOENT":
-      return "there is no such file";
-    case "EACCES":
-    case "EPERM":
-      return "no permission";
-    case "EISDIR":
-      return "it is a folder";
-    case "ENOTDIR":
-      return "a part of its path is not a folder";
-    default:
-      return reasonOf(error);
   }
 }
 

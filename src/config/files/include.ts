@@ -1,10 +1,11 @@
 // `include`: sources and templates in separate files.
 import { dirname, join, resolve } from "node:path";
+import { fileProblem } from "../../lib/files/file-problem.ts";
 import { unknownKey } from "../nodes/check-node.ts";
 import type { Issues } from "../nodes/issue.ts";
 import { type ConfigNode, childNode, type MapEntry, type MapNode, type ScalarNode } from "../nodes/node.ts";
 import type { Environment } from "./environment.ts";
-import { fileProblem, readTextFile } from "./environment.ts";
+import { readTextFile } from "./environment.ts";
 import { replaceReferences } from "./references.ts";
 import { parseYaml } from "./yaml-file.ts";
 

@@ -1,10 +1,10 @@
 // Replaces `${NAME}`, `${NAME:-default}`, `${file:/path}` and `${credential:name}` in the scalars of a configuration.
 import { basename, dirname, resolve } from "node:path";
+import { fileProblem } from "../../lib/files/file-problem.ts";
 import type { Issues } from "../nodes/issue.ts";
 import type { ConfigNode, ScalarNode } from "../nodes/node.ts";
 import { resolveScalar } from "../nodes/node.ts";
 import type { Environment } from "./environment.ts";
-import { fileProblem } from "./environment.ts";
 
 /** The replacement of a reference, or an error. */
 type Found = { readonly text: string } | { readonly error: string; readonly hint?: string };

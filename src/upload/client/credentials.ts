@@ -1,8 +1,9 @@
 // Values of the `Authorization` header, and the credentials file.
 import { readFile, stat } from "node:fs/promises";
 import { z } from "zod";
-import { AgentError, reasonOf } from "../../core/errors.ts";
+import { AgentError } from "../../core/errors.ts";
 import { Secret } from "../../core/secret.ts";
+import { fileProblem } from "../../lib/files/file-problem.ts";
 
 export interface Credentials extends AsyncDisposable {
   /**
@@ -61,7 +62,7 @@ export function credentialsFile(path: string): () => Promise<CredentialsContent>
       version = found;
       return content;
     } catch (error) {
-      throw new AgentError("SERVICE_REFUSED", `credentials file ${path}: ${reasonOf(error)}`, { cause: error });
+      throw new AgentError("SERVICE_REFUSED", `credentials file ${path}: ${fileProblem(error)}`, { cause: error });
     }
   };
 }

@@ -7,6 +7,7 @@ import { AgentError, reasonOf } from "../../core/errors.ts";
 import type { EpochMicros } from "../../core/point.ts";
 import type { Clock } from "../../core/runtime.ts";
 import type { RequestTurn } from "../../core/sink.ts";
+import { fileProblem } from "../../lib/files/file-problem.ts";
 import { deadline, isAbort, orAbort } from "../../lib/flow/abort.ts";
 import { Addresses, type ConnectionOptions, type Connections, openConnections, type Resolve } from "./connections.ts";
 
@@ -44,8 +45,9 @@ export type HttpPost = Awaited<ReturnType<typeof openHttpPost>>;
 export async function openHttpPost(options: HttpPostOptions, clock: Clock) {
   const { caFile, proxy, connections, traffic } = options;
   let ca = await authoritiesIn(caFile).catch((cause: unknown) => {
-    throw new AgentError("SERVICE_UNREACHABLE", `service.caFile ${caFile} cannot be read: ${reasonOf(cause)}`, {
+    throw new AgentError("SERVICE_UNREACHABLE", `service.caFile ${caFile} cannot be read: ${fileProblem(cause)}`, {
       cause,
+      hint: "correct service.caFile, or let the user of the agent read the file",
     });
   });
   const target = new URL(options.url);

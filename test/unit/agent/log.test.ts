@@ -2,6 +2,7 @@
 import { closeSync, openSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { openLog } from "../../../src/agent/log/log.ts";
+import { AgentError } from "../../../src/core/errors.ts";
 import { eventually } from "../../support/eventually.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
@@ -45,6 +46,30 @@ test("whatever text a device sends, a log line stays one line of JSON that decod
     { err: { message: `${hostile}: ${hostile}` } },
     { msg: "last" },
   ]);
+});
+
+test("a failure that the program reports has its remedy in the log and no stack; a defect has its stack", async () => {
+  using folder = temporaryFolder();
+  const path = folder.file("log");
+  const descriptor = openSync(path, "w");
+  const log = await openLog({ level: "info", descriptor, pretty: false, fields: {} });
+  const cause = new Error("ENOENT: no such file");
+  log.error({ err: new AgentError("SERVICE_UNREACHABLE", "service.caFile a cannot be read", { cause }) }, "waits");
+  log.error({ err: new TypeError("x is undefined") }, "failed");
+  await eventually(() => readFileSync(path, "utf8").includes("undefined"));
+  closeSync(descriptor);
+
+  const [failure, defect] = readFileSync(path, "utf8")
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line).err);
+  expect(failure).toEqual({
+    type: "AgentError",
+    message: "service.caFile a cannot be read",
+    code: "SERVICE_UNREACHABLE",
+    hint: "check service.url, proxy and network",
+  });
+  expect(defect.stack).toContain("log.test.ts");
 });
 
 test("on a terminal the same text moves no cursor, sets no colour and forges no line", async () => {

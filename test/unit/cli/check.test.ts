@@ -42,6 +42,19 @@ agent.yaml:4:15  log.level  must be debug, info, warn or error, is "loud"
 agent.yaml: 2 errors`);
 });
 
+test("a file that an option names and that cannot be read is a warning, since the agent may run elsewhere", async () => {
+  const { status, text } =
+    await checked(`${simulated("1s").replace("every", "signal: { annotations: { file: x } }, every")}http: { tls: { certFile: no.pem, keyFile: /run/secrets/line3_password } }
+otlp: { url: "https://collector", caFile: /no/ca.pem }
+`);
+  expect(status).toBe(0);
+  expect(text.split("\n").filter((line) => line.includes("cannot read"))).toEqual([
+    "agent.yaml:4:26  warning: http.tls.certFile  cannot read no.pem: there is no such file",
+    "agent.yaml:5:43  warning: otlp.caFile  cannot read /no/ca.pem: there is no such file",
+  ]);
+  expect(text).toContain("agent.yaml is valid: 1 source, 1 tag, 2 warnings");
+});
+
 test("the takeover time is reported for sources that several agents can read", async () => {
   const cluster = "cluster: { servers: [nats://a], leaseTtl: 8s }\n";
   const { text } = await checked(`${simulated("1s").replace("type:", "run: anywhere, type:")}${cluster}`);

@@ -3,8 +3,9 @@ import { readFile } from "node:fs/promises";
 import type { RequestOptions } from "node:https";
 import { connect } from "node:tls";
 import type { IClientOptions } from "mqtt";
-import { AgentError, reasonOf } from "../../../core/errors.ts";
+import { AgentError } from "../../../core/errors.ts";
 import type { Logger } from "../../../core/runtime.ts";
+import { fileProblem } from "../../../lib/files/file-problem.ts";
 import { orAbort } from "../../../lib/flow/abort.ts";
 import type { MqttOptions } from "../config/options.ts";
 import {
@@ -152,20 +153,12 @@ async function readCredentials(options: MqttOptions): Promise<IClientOptions> {
   return { ...(password !== undefined && { password }), ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) };
 }
 
-const fileFaults: Readonly<Record<string, string>> = {
-  ENOENT: "there is no such file",
-  EACCES: "no permission",
-  EISDIR: "it is a folder",
-};
-
 async function read(option: string, path: string | undefined): Promise<Buffer | undefined> {
   if (path === undefined) return undefined;
   try {
     return await readFile(path);
   } catch (error) {
-    const code = error instanceof Error && "code" in error ? String(error.code) : "";
-    const why = fileFaults[code] ?? reasonOf(error);
-    throw new AgentError("SOURCE_REFUSED", `${option} ${path} cannot be read: ${why}`, {
+    throw new AgentError("SOURCE_REFUSED", `${option} ${path} cannot be read: ${fileProblem(error)}`, {
       cause: error,
       hint: `correct ${option}, or let the user of the agent read the file`,
     });

@@ -2,6 +2,7 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { OPCUAClient as Client, EndpointDescription, UserIdentityInfo } from "node-opcua-client";
+import { fileProblem } from "../../../lib/files/file-problem.ts";
 import type { OpcuaOptions } from "../config/options.ts";
 import type { LinkOptions } from "./client.ts";
 import { isDirect, loginNeed } from "./discovery.ts";
@@ -141,9 +142,8 @@ async function readFor<T>(file: string, parse: (content: Buffer) => T): Promise<
   try {
     return parse(await readFile(file));
   } catch (error) {
-    const code = error instanceof Error && "code" in error ? String(error.code) : "";
-    const reasons: Readonly<Record<string, string>> = { ENOENT: "there is no such file", EACCES: "no permission" };
-    const why = reasons[code] ?? "not a certificate or key in PEM or DER, or an invalid passphrase";
+    const unread = error instanceof Error && "syscall" in error;
+    const why = unread ? fileProblem(error) : "not a certificate or key in PEM or DER, or an invalid passphrase";
     const hint = "correct userCertificate, or let the user of the agent read the file";
     throw refusal(`userCertificate: ${file}: ${why}`, hint, error);
   }
