@@ -1,8 +1,6 @@
 // Carries data from one source to the disk: open, read, map, append, acknowledge, reopen after a loss.
-
 import type { AppendOptions, PointBuffer } from "../core/buffer.ts";
-import type { AgentError } from "../core/errors.ts";
-import { isAgentError } from "../core/errors.ts";
+import { type AgentError, isAgentError } from "../core/errors.ts";
 import type { Point, PointBatch } from "../core/point.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Delivery, Source } from "../core/source.ts";
@@ -13,13 +11,12 @@ import type { Mapping } from "../mapping/mapping.ts";
 import type { ClockHold } from "./clock/clock-hold.ts";
 import type { SourceGaps } from "./gaps/source-gaps.ts";
 import type { SourceMonitor } from "./status/source-monitor.ts";
-import { TakeoverPause } from "./upkeep/takeover-pause.ts";
 
 const polled: AppendOptions = { awaited: false };
 /** Most deliveries that wait for the gap record. */
 const mostOwed = 100;
 
-export interface PipelineParts {
+interface PipelineParts {
   readonly open: (runtime: Runtime, signal: AbortSignal) => Promise<Source>;
   readonly mapping: Mapping;
   readonly buffer: PointBuffer;
@@ -186,5 +183,37 @@ async function untilAborted(waiting: Promise<void>, signal: AbortSignal): Promis
     await waiting;
   } catch (error) {
     if (!isAbort(error, signal)) throw error;
+  }
+}
+
+// How long to wait after another client took over a session. Two clients that both reconnect at once take the session
+// from each other several times a second, and neither receives much. The pause therefore grows with each takeover, even
+// if messages arrive between them:
+//
+//   pause     10 s   30 s   60 s   60 s ...   plus up to a fifth, so that two agents do not move in step
+//
+// If the other client reconnects at once, each pause sees two takeovers: less than one in 10 s after the first pause.
+
+const firstMs = 10_000;
+const growth = 3;
+const longestMs = 60_000;
+/** After this time without a takeover the session is ours again. Longer than the pauses of two agents in turn. */
+const quietMs = 300_000;
+
+export class TakeoverPause {
+  readonly #random: () => number;
+  #takeovers = 0;
+  #lastMs = Number.NEGATIVE_INFINITY;
+
+  constructor(random: () => number) {
+    this.#random = random;
+  }
+
+  /** Milliseconds to wait after a takeover at `nowMs` of the monotonic clock. */
+  next(nowMs: number): number {
+    this.#takeovers = nowMs - this.#lastMs < quietMs ? this.#takeovers + 1 : 1;
+    this.#lastMs = nowMs;
+    const pause = Math.min(longestMs, firstMs * growth ** Math.min(this.#takeovers - 1, 10));
+    return pause * (1 + this.#random() / 5);
   }
 }

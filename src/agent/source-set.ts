@@ -1,8 +1,140 @@
-// The sources of an agent, and changes to them while the others keep running.
-import { type ConfiguredSource, type SourceChanges, sourceChanges } from "../config/format/config.ts";
-import type { Runtime } from "../core/runtime.ts";
+// The sources of an agent, and changes to them while the others keep running. Each has its mapping, pipeline and monitor.
+
+import { join } from "node:path";
+import { ambiguitiesOf, type ConfiguredSource, type SourceChanges, sourceChanges } from "../config/format/config.ts";
+import { sourceAddress } from "../config/source-address.ts";
+import type { PointBuffer } from "../core/buffer.ts";
+import type { EpochMicros } from "../core/point.ts";
+import type { Clock, Runtime } from "../core/runtime.ts";
+import type { SignalCatalog } from "../core/signal.ts";
 import type { Source } from "../core/source.ts";
-import { type RunningSource, type SourceParts, startSource } from "./running-source.ts";
+import { orAbort } from "../lib/flow/abort.ts";
+import { withoutSecrets } from "../lib/text/without-secrets.ts";
+import type { InputOwners } from "../mapping/input-owners.ts";
+import type { Mapping } from "../mapping/mapping.ts";
+import { openMapping } from "../mapping/source-mapping.ts";
+import { ClockHold, type HoldParts } from "./clock/clock-hold.ts";
+import type { GapRecord } from "./gaps/gap-record.ts";
+import { type SharedRead, sourceGaps } from "./gaps/source-gaps.ts";
+import { runPipeline } from "./pipeline.ts";
+import { type SourceMonitor, sourceMonitor } from "./status/source-monitor.ts";
+import type { BoundAddresses } from "./upkeep/bound-addresses.ts";
+
+/** Disposing it stops the source, stores what it has read and releases its Input IDs. */
+interface RunningSource extends AsyncDisposable {
+  readonly configured: ConfiguredSource;
+  readonly monitor: SourceMonitor;
+  readonly mapping: Mapping;
+  /** Resolves when the first attempt to connect has succeeded or failed. */
+  readonly attempted: Promise<void>;
+  /** Up to when everything is recorded. */
+  readonly accountedUpTo: EpochMicros;
+  /** Announces that the source will not reconnect. Disposal then also removes its state at the device. */
+  retire(): void;
+}
+
+export interface SourceParts {
+  readonly agent: { readonly name: string; readonly dataDir: string };
+  readonly configFile?: string | undefined;
+  readonly buffer: PointBuffer;
+  readonly catalog: SignalCatalog;
+  readonly owners: InputOwners;
+  readonly addresses: BoundAddresses;
+  readonly gaps: GapRecord;
+  readonly clockHold: HoldParts;
+  /** Whether the agent stops for good; called when it stops. */
+  readonly final?: (() => boolean) | undefined;
+  /** The lease of a source that several agents of the cluster can read. */
+  readonly leaseOf?: ((source: string) => SourceLease | undefined) | undefined;
+}
+
+/** Permission to read a source that several agents of the cluster can read. */
+interface SourceLease extends SharedRead {
+  /** See `DriverConfig.identity`. */
+  readonly identity: string;
+  readonly isHeld: () => boolean;
+}
+
+/** Time limit for stopping a source, in milliseconds. A slower source is abandoned. */
+const stopWithinMs = 5_000;
+
+/** Starts the source at once; the monitor shows its state. */
+function startSource(
+  source: ConfiguredSource,
+  { agent, configFile, buffer, catalog, owners, addresses, gaps: record, clockHold, final, leaseOf }: SourceParts,
+  runtime: Runtime,
+): RunningSource {
+  const { name, driver, options, tags, rules } = source;
+  const lease = leaseOf?.(name);
+  const url = sourceAddress(options);
+  const own: Runtime = { ...runtime, log: runtime.log.child({ part: "source", source: name, driver: driver.type }) };
+  const gaps = sourceGaps(record, { name, tags: tags.length, shared: lease }, runtime);
+  const ambiguities = ambiguitiesOf(source);
+  const mapping = openMapping(
+    { source: name, rules, catalog, owners, addresses: addresses.of(source), ambiguities, watch: gaps },
+    own,
+  );
+  gaps.names((tag, captures, address) => mapping.inputOf(tag, captures, address));
+  const monitor = sourceMonitor(
+    { name, type: driver.type, tags: tags.length, ...(url !== undefined && { url: withoutSecrets(url) }) },
+    runtime,
+  );
+  const hold = new ClockHold(name, clockHold, own);
+  const stop = new AbortController();
+  const attempted = Promise.withResolvers<void>();
+  let retired = false;
+  const driverConfig = {
+    name,
+    agent: agent.name,
+    identity: lease?.identity,
+    stateDir: join(agent.dataDir, "sources", name),
+    sharedDir: agent.dataDir,
+    configFile,
+    // The next agent continues what the device keeps for the source.
+    final: () => lease === undefined && (retired || final?.() === true),
+    options,
+    tags,
+  };
+  const running = runPipeline(
+    {
+      open: (given, signal) => {
+        const clock = lease ? leasedClock(given.clock, lease.isHeld, stop) : given.clock;
+        return driver.open(driverConfig, { ...given, clock }, signal).finally(attempted.resolve);
+      },
+      isHeld: lease?.isHeld,
+      mapping,
+      buffer,
+      monitor,
+      gaps,
+      hold,
+      unreachablePauseMs: driver.unreachablePauseMs,
+    },
+    own,
+    stop.signal,
+  ).catch((error: unknown) => own.log.error({ err: error }, "the pipeline ended unexpectedly"));
+  return {
+    configured: source,
+    monitor,
+    mapping,
+    attempted: attempted.promise,
+    get accountedUpTo() {
+      return gaps.accountedUpTo;
+    },
+    retire: () => {
+      retired = true;
+    },
+    async [Symbol.asyncDispose]() {
+      using _mapping = mapping;
+      using _gaps = gaps;
+      stop.abort(new Error("the agent stops"));
+      try {
+        await orAbort(running, AbortSignal.timeout(stopWithinMs));
+      } catch {
+        own.log.warn({ afterMs: stopWithinMs }, "the source did not stop in time and is left behind");
+      }
+    },
+  };
+}
 
 /** Initially empty; `change` sets the sources. Owns every started source, even if starting another one fails. */
 export class SourceSet implements AsyncDisposable {
@@ -73,4 +205,30 @@ export class SourceSet implements AsyncDisposable {
 /** Whether both use the same identity at the device, and so the state that the device keeps for it. */
 function sameIdentity(a: ConfiguredSource, b: ConfiguredSource): boolean {
   return a.driver.type === b.driver.type && a.driver.identity?.(a.options) === b.driver.identity?.(b.options);
+}
+
+/**
+ * The clock of a driver whose source other agents can read, too: it aborts `stop` at the first use after the lease is
+ * lost, and `sleep` rejects then. A process that was suspended so ends the source before its driver sends the next
+ * request, since its timers may run in any order after it resumes.
+ */
+export function leasedClock(clock: Clock, isHeld: () => boolean, stop: AbortController): Clock {
+  const check = () => {
+    if (!isHeld()) stop.abort(new Error("another agent of the cluster may read the source now"));
+  };
+  return {
+    now() {
+      check();
+      return clock.now();
+    },
+    monotonic() {
+      check();
+      return clock.monotonic();
+    },
+    async sleep(ms, signal, gridMs) {
+      await clock.sleep(ms, signal, gridMs);
+      check();
+      stop.signal.throwIfAborted();
+    },
+  };
 }

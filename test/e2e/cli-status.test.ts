@@ -1,11 +1,10 @@
 // What `status` shows of a running agent.
-
 import { writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
+import { timeFaultWarnings } from "../../src/agent/status/refused-inputs.ts";
 import type { Status } from "../../src/agent/status/status.ts";
-import { timeFaultWarnings } from "../../src/agent/status/time-faults.ts";
 import { callAgent } from "../../src/cli/shared/agent-client.ts";
 import { epochMicros, type InputId } from "../../src/core/point.ts";
 import { openWeb } from "../../src/web/server.ts";

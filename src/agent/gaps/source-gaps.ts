@@ -1,7 +1,5 @@
 // The gaps of one source, reported by its pipeline, its mapping and its driver.
-
-import type { AgentError } from "../../core/errors.ts";
-import { reasonOf } from "../../core/errors.ts";
+import { type AgentError, reasonOf } from "../../core/errors.ts";
 import type { TagGap } from "../../core/gap.ts";
 import { type EpochMicros, epochMicros } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
@@ -9,8 +7,7 @@ import type { Captures, Delivery, Source, TagId } from "../../core/source.ts";
 import { latestReadings } from "../../lib/readings/reading-batch.ts";
 import { formatDuration } from "../../lib/time/duration.ts";
 import type { GapRecord } from "./gap-record.ts";
-import { type GapResolution, gapResolution } from "./gap-resolution.ts";
-import { gapResolutions } from "./gap-resolutions.ts";
+import { type GapResolution, gapResolution, gapResolutions } from "./gap-resolution.ts";
 import { isOutage } from "./gap-rows.ts";
 import { type FailureCause, tagFailures } from "./tag-failures.ts";
 

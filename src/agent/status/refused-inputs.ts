@@ -1,6 +1,6 @@
 // Inputs and addresses whose readings are not stored: a list for `/api/status`, and one warning for each Input ID.
-import type { Mapping } from "../../mapping/mapping.ts";
-import type { RefusedInputStatus, Warning } from "./status.ts";
+import type { InputTimeFault, Mapping } from "../../mapping/mapping.ts";
+import type { RefusedInputStatus, TimeFaultStatus, TimeFaultsStatus, Warning } from "./status.ts";
 import { counted, firstOf } from "./words.ts";
 
 /** Most addresses that a warning names; the others are counted. */
@@ -36,4 +36,57 @@ function warningOf(
   const feeder = `${fedBy.source}${fedBy.address === "" ? "" : ` ${fedBy.address}`}`;
   const second = named === "" ? `a tag of ${source}` : `${source} ${named}`;
   return { message: `${input} is fed by ${feeder}; refused: ${second}; ${notStored}`, remedy };
+}
+
+interface Named {
+  readonly source: string;
+  readonly mapping: Pick<Mapping, "timeFaults">;
+}
+
+export function timeFaultsOf(sources: readonly Named[]): TimeFaultsStatus {
+  const all = sources.map(({ source, mapping }) => ({ source, ...mapping.timeFaults() }));
+  return {
+    standing: all.reduce((sum, { standing }) => sum + standing, 0),
+    repeats: all.reduce((sum, { repeats }) => sum + repeats, 0),
+    first: all.flatMap(({ source, first }) => first.map(({ tag: _tag, ...fault }) => ({ source, ...fault }))),
+  };
+}
+
+export function timeFaultWarnings({ standing, repeats, first }: TimeFaultsStatus): readonly Warning[] {
+  return [
+    ...about(first, "standing", standing, {
+      what: (inputs) => `the device clock stands still for ${inputs}`,
+      detail: ({ readings, forMs }) => `${readings} readings with one time in ${Math.round(forMs / 1_000)} s`,
+      remedy:
+        "set the device's clock, or set another `time` on the tag; of values with one time only the last is kept, unless the tag has `sameTime: keep`",
+    }),
+    ...about(first, "repeats", repeats, {
+      what: (inputs) => `values often have the time of the one before and replace it, for ${inputs}`,
+      detail: (fault) => `${fault.repeats} of ${fault.readings} readings`,
+      remedy:
+        "where each value counts, set `sameTime: keep` or another `time` on the tag, or the device's clock; nothing where a later value is meant to replace the one before",
+    }),
+  ];
+}
+
+interface Words {
+  readonly what: (inputs: string) => string;
+  readonly detail: (fault: TimeFaultStatus) => string;
+  readonly remedy: string;
+}
+
+function about(
+  all: readonly TimeFaultStatus[],
+  kind: InputTimeFault["kind"],
+  count: number,
+  { what, detail, remedy }: Words,
+): Warning[] {
+  if (count === 0) return [];
+  const first = all
+    .filter((fault) => fault.kind === kind)
+    .map((fault) => `${fault.source} ${fault.input} (${detail(fault)})`);
+  const title = what(counted(count, "Input ID"));
+  return [
+    { level: "warn", ...(kind === "standing" && { title }), message: `${title}: ${firstOf(count, first)}`, remedy },
+  ];
 }

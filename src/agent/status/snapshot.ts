@@ -14,7 +14,7 @@ import type { StandbySource } from "../upkeep/cluster-sources.ts";
 import type { RunningDelivery } from "../upkeep/delivery.ts";
 import { backlogStatus, type Progress } from "./backlog-trend.ts";
 import { overallOf } from "./overall.ts";
-import { refusalWarnings, refusedInputsOf } from "./refused-inputs.ts";
+import { refusalWarnings, refusedInputsOf, timeFaultsOf, timeFaultWarnings } from "./refused-inputs.ts";
 import type { SourceMonitor } from "./source-monitor.ts";
 import type {
   AgentStatus,
@@ -27,7 +27,6 @@ import type {
   UploadState,
   UploadStatus,
 } from "./status.ts";
-import { timeFaultsOf, timeFaultWarnings } from "./time-faults.ts";
 import { warningsOf } from "./warnings.ts";
 
 export interface SnapshotParts {

@@ -8,9 +8,9 @@ import type { ClusterOptions } from "../../cluster/options.ts";
 import { mayDeliver } from "../../cluster/placement.ts";
 import { PublishedSignals } from "../../cluster/published-signals.ts";
 import { SharedSignals } from "../../cluster/shared-signals.ts";
-import type { Loss, PointBuffer } from "../../core/buffer.ts";
+import type { BufferStats, Loss, PointBuffer } from "../../core/buffer.ts";
 import { isAgentError } from "../../core/errors.ts";
-import type { Runtime } from "../../core/runtime.ts";
+import type { Clock, Runtime } from "../../core/runtime.ts";
 import type { SignalCatalog } from "../../core/signal.ts";
 import { whenAborted } from "../../lib/flow/abort.ts";
 import { BackOff } from "../../lib/flow/back-off.ts";
@@ -19,7 +19,6 @@ import { ClusterSources, type ClusterSourcesOptions } from "./cluster-sources.ts
 import { openClusterTerm } from "./cluster-terms.ts";
 import { giveTurns } from "./command-turns.ts";
 import type { DeliveryTerm } from "./delivery.ts";
-import { handOver } from "./hand-over.ts";
 
 export interface ClusterStatus extends ClusterView {
   /** Time in which as many points arrived as are not in the stream yet; 0: none. */
@@ -27,7 +26,7 @@ export interface ClusterStatus extends ClusterView {
   readonly forwardPaused?: "full" | "unreachable";
 }
 
-export interface ClusterDeliveryParts {
+interface ClusterDeliveryParts {
   readonly options: ClusterOptions;
   readonly agent: { readonly name: string; readonly dataDir: string };
   readonly version: string;
@@ -210,4 +209,25 @@ export function startClusterDelivery(parts: ClusterDeliveryParts, runtime: Runti
       await cluster[Symbol.asyncDispose]();
     },
   };
+}
+
+/** Longest wait of a source that stops for its last points to reach the stream. */
+const longestMs = 2_000;
+const lookMs = 20;
+
+/**
+ * Resolves once as many points of `buffer` are settled as waited at the call, after 2 s at the latest, and at once if
+ * forwarding is paused. Never rejects.
+ */
+export async function handOver(
+  buffer: { stats(): Pick<BufferStats, "settledPoints" | "unsettledPoints"> },
+  isPaused: () => boolean,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<void> {
+  const { settledPoints, unsettledPoints } = buffer.stats();
+  const until = clock.monotonic() + longestMs;
+  const isWaiting = () => buffer.stats().settledPoints < settledPoints + unsettledPoints;
+  while (isWaiting() && !isPaused() && !signal.aborted && clock.monotonic() < until)
+    await clock.sleep(lookMs, signal).catch(() => {});
 }

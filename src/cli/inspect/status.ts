@@ -1,11 +1,92 @@
 // `tagferry status`: the status of the running agent, with remedies for problems.
+
+import { z } from "zod";
 import { wordOf, words } from "../../agent/status/words.ts";
+import { epochMicros } from "../../core/point.ts";
 import { visible } from "../../lib/text/visible.ts";
 import { formatByteSize } from "../../lib/values/byte-size.ts";
 import { type AgentQuery, agentUrl, askAgentAs } from "../shared/agent-client.ts";
 import type { Console } from "../terminal/console.ts";
 import { columns, count, number, percent, printResult, span } from "../terminal/text.ts";
-import { type AnsweredStatus, answeredStatus } from "./answered-status.ts";
+
+const value = z.number();
+const text = z.string();
+const textIf = text.optional();
+const micros = value.transform(epochMicros);
+const microsIf = micros.optional();
+const problem = { error: textIf, remedy: textIf };
+
+const source = {
+  name: text,
+  type: text,
+  url: textIf,
+  state: text,
+  since: micros,
+  tags: value,
+  readingsPerSecond: value,
+};
+const stream = { messages: value, bytes: value, maxBytes: value, oldestMs: value, replicas: value };
+const member = { node: text, version: text, reads: z.array(text), aliveMs: value.optional() };
+
+/** The parts of `/api/status` that are used. Other versions of the agent may send more. */
+const answeredStatus = z.object({
+  time: micros,
+  overall: z.object({ text }).optional(),
+  agent: z.object({
+    name: text,
+    version: text,
+    uptimeMs: value,
+    config: z.object({ checksum: text, loadedAt: micros }).optional(),
+  }),
+  sources: z.array(z.object({ ...source, details: z.record(text, z.union([text, value])).optional(), ...problem })),
+  tags: z.array(z.object({ source: text, input: text, address: text, quality: textIf, reason: textIf })),
+  buffer: z.object({ bytes: value, unsettledPoints: value, oldest: microsIf, maxBytes: value }),
+  upload: z.object({
+    state: text,
+    since: micros,
+    url: text,
+    integration: text,
+    lagMs: value.optional(),
+    /** Left out by some versions of the agent. */
+    backlog: z.object({ text }).optional(),
+    requests: value,
+    points: value,
+    refusedPoints: value,
+    budgetShare: value,
+    bytesPerRequest: value.default(0),
+    intervalMs: value.default(1_000),
+    traffic: z.object({ sentBytes: value, receivedBytes: value, bytesPerMonth: value.optional() }).optional(),
+    signals: z
+      .object({
+        known: value,
+        saved: value,
+        checkedAt: microsIf,
+        lost: value.default(0),
+        changed: value.default(0),
+        unconfigured: value.default(0),
+        published: value.optional(),
+      })
+      .optional(),
+    ...problem,
+  }),
+  cluster: z
+    .object({
+      connected: z.boolean(),
+      server: textIf,
+      reason: textIf,
+      delivers: textIf,
+      members: value,
+      forwardLagMs: value,
+      forwardPaused: textIf,
+      hasQuorum: z.boolean().default(true),
+      agents: z.array(z.object({ ...member, forwardLagMs: value.optional() })).default([]),
+      stream: z.object({ ...stream, replicasInPlace: value }).optional(),
+    })
+    .optional(),
+  gaps: z.object({ open: value, day: value, dayLost: value }).optional(),
+  warnings: z.array(z.object({ level: text, message: text, remedy: textIf })),
+});
+type AnsweredStatus = z.output<typeof answeredStatus>;
 
 const mostTags = 10;
 

@@ -5,11 +5,8 @@ import { type Agent, type AgentOptions, openWaitingAgent, type Reload } from "..
 import type { ClosableLogger } from "../../agent/log/log.ts";
 import { openControlToken } from "../../agent/process/control-token.ts";
 import type { MetricsRegistry } from "../../agent/process/metrics.ts";
-import { processSecurity } from "../../agent/process/process.ts";
-import { releaseMemory } from "../../agent/process/process-memory.ts";
-import { measureBuild } from "../../agent/status/build-metrics.ts";
-import { measureCluster } from "../../agent/status/cluster-metrics.ts";
-import { measureUpload } from "../../agent/status/upload-metrics.ts";
+import { processSecurity, releaseMemory } from "../../agent/process/process.ts";
+import { measureBuild, measureCluster, measureUpload } from "../../agent/status/gauges.ts";
 import type { Config, OtlpOptions } from "../../config/format/config.ts";
 import { configIssues, loadConfig } from "../../config/load.ts";
 import type { ConfigIssue } from "../../config/nodes/issue.ts";
@@ -43,12 +40,8 @@ export async function serve(
   io: Console,
 ): Promise<void> {
   await using agent = await openWaitingAgent(config, { ...parts, version: version() }, runtime, io.signal);
-  measureUpload(
-    metrics,
-    () => agent.upload(),
-    () => performance.now(),
-  );
-  measureBuild(metrics, { version: version(), config: () => agent.config() });
+  measureUpload(metrics, () => agent.upload());
+  measureBuild(metrics, version(), () => agent.config());
   await using _otlp = config.otlp && (await startExport(config.otlp, { config, log, metrics }, runtime));
   if (config.cluster) measureCluster(metrics, config.agent.name, () => agent.cluster());
   // Heartbeats prove only that the event loop runs, since a restart would not repair a disk.

@@ -6,7 +6,6 @@ import type { Pacer } from "../client/pacer.ts";
 import { Bisection } from "../failures/bisection.ts";
 import { FailureSearch } from "../failures/failure-search.ts";
 import type { ParkedInputs, ParkedStatus } from "../failures/parked-inputs.ts";
-import { openServiceReturn } from "../failures/service-return.ts";
 import { Prefetcher } from "../window/prefetcher.ts";
 import type { InFlightRequest } from "../window/sub-batch.ts";
 import { Window } from "../window/window.ts";
@@ -14,7 +13,7 @@ import { type Loader, type LoaderParts, loader } from "./loader.ts";
 import { type OutcomeHandler, type OutcomeHandlerParts, outcomeHandler } from "./outcome-handler.ts";
 import { RetryProbes } from "./retry-probes.ts";
 
-export interface DispatcherParts
+interface DispatcherParts
   extends Omit<OutcomeHandlerParts, "window" | "bisection" | "search" | "loader">,
     Pick<LoaderParts, "integration" | "holds"> {
   readonly reader: BufferReader;
@@ -237,4 +236,37 @@ export class Dispatcher {
     const released = this.#window.takeReleased();
     if (released.length > 0) this.#parts.reader.release(released);
   }
+}
+
+// Detects that an unreachable service accepts connections again, to end the back-off early.
+//
+//   request fails   |x                                     x  request at the end of the back-off, without probes
+//   probes          |x . x . x . x . o                        x no connection, o connection
+//   request         |                 x                       at most 1.25 s and a connection after the return
+//
+// Only the change from "no connection" to "connection" counts. A service, proxy or portal that always accepts
+// connections but gives no useful answer still gets one request per back-off. A running request keeps its own
+// time-outs. If the network drops packets, TCP repeats connection attempts up to 8 s apart, and the request fails after
+// 20 s.
+/** Shortest average interval of probes in milliseconds. Random, so that agents do not return simultaneously. */
+const probeEveryMs = 1_000;
+const spread = 0.25;
+
+/** Returns a function that resolves when the destination accepts connections again. Rejects with `signal.reason`. */
+function openServiceReturn(
+  connects: NonNullable<Sink["connects"]>,
+  { clock, random }: Pick<Runtime, "clock" | "random">,
+  everyMs: number = probeEveryMs,
+): (signal: AbortSignal) => Promise<void> {
+  /** Result of the last probe, even from before the last request, which may have failed during the return. */
+  let wasAway = false;
+  return async (signal) => {
+    for (;;) {
+      const isThere = await connects(signal);
+      const isBack = isThere && wasAway;
+      wasAway = !isThere;
+      if (isBack) return;
+      await clock.sleep(Math.max(everyMs, probeEveryMs) * (1 - spread + 2 * spread * random()), signal);
+    }
+  };
 }

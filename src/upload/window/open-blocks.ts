@@ -2,10 +2,10 @@
 import type { Block, BlockId } from "../../core/block.ts";
 import type { Lane, Settlement } from "../../core/buffer.ts";
 import type { InputId } from "../../core/point.ts";
+import { RepeatedList } from "../../lib/values/repeated-list.ts";
 import type { BlockVisit } from "../series/block-runs.ts";
 import type { SeriesQueue } from "../series/series-queue.ts";
 import { BlockTable, type OpenBlock } from "./block-table.ts";
-import { SettledLog } from "./settled-log.ts";
 
 /** Identifies a block by its number while the window holds points of it. */
 export class OpenBlocks {
@@ -218,5 +218,57 @@ export class OpenBlocks {
   #close(open: OpenBlock): void {
     if (open.forgotten) this.#released.push(open.id);
     this.#blocks.delete(open.number);
+  }
+}
+
+// Log of settled series by ranges of blocks. A request settles thousands of series in hundreds of blocks, usually all
+// of them in the same blocks.
+/** Series settled in `blocks` consecutive blocks, starting with number `first`. */
+interface SettledStretch {
+  readonly first: number;
+  readonly blocks: number;
+  readonly inputs: readonly InputId[];
+}
+
+interface OpenStretch extends Omit<SettledStretch, "inputs"> {
+  readonly inputs: RepeatedList<InputId>;
+}
+
+/** Lists kept for the next request. */
+const keptLists = 4;
+
+class SettledLog {
+  /** First block → number of blocks → entry. */
+  readonly #stretches = new Map<number, Map<number, OpenStretch>>();
+  /** Lists of the first entries, which requests of polled series repeat. */
+  readonly #lists: RepeatedList<InputId>[] = [];
+  #entries = 0;
+  /** Entry of the last series, which the next one usually shares. */
+  #last: OpenStretch | undefined;
+
+  add(input: InputId, first: number, blocks: number): void {
+    let stretch = this.#last;
+    if (stretch?.first !== first || stretch.blocks !== blocks) {
+      const sameFirst = this.#stretches.get(first) ?? new Map<number, OpenStretch>();
+      this.#stretches.set(first, sameFirst);
+      stretch = sameFirst.get(blocks) ?? { first, blocks, inputs: this.#list() };
+      sameFirst.set(blocks, stretch);
+      this.#last = stretch;
+    }
+    stretch.inputs.add(input);
+  }
+
+  take(): SettledStretch[] {
+    if (!this.#last) return [];
+    const all = [...this.#stretches.values()].flatMap((sameFirst) => [...sameFirst.values()]);
+    this.#stretches.clear();
+    this.#last = undefined;
+    this.#entries = 0;
+    return all.map(({ first, blocks, inputs }) => ({ first, blocks, inputs: inputs.take() }));
+  }
+
+  #list(): RepeatedList<InputId> {
+    const at = this.#entries++;
+    return at < keptLists ? (this.#lists[at] ??= new RepeatedList()) : new RepeatedList();
   }
 }

@@ -46,7 +46,7 @@ export const bufferAccountAblations: readonly Ablation[] = [
   },
   {
     safeguard: "removing points of a restored segment from the losses",
-    file: "buffer/disk/recovery/reconciling.ts",
+    file: "buffer/disk/recovery/recovery.ts",
     code: "  for (const segment of segments) restoreFound(segment, counters);\n",
     without: "",
     test: counters,
@@ -92,7 +92,7 @@ export const bufferAccountAblations: readonly Ablation[] = [
   },
   {
     safeguard: "counting the first loss of each reason",
-    file: "buffer/disk/buffer-metrics.ts",
+    file: "buffer/disk/disk-buffer.ts",
     code: "      this.#before.set(`lost ${reason}`, 0);\n",
     without: "",
     test: "unit/buffer/disk/buffer-metrics.test.ts",

@@ -64,7 +64,7 @@ export const bufferAblations: readonly Ablation[] = [
   },
   {
     safeguard: "the sync of the bytes that test for free space",
-    file: "buffer/disk/files/full-disk.ts",
+    file: "buffer/disk/log/segment-log.ts",
     code: "    file.sync();\n",
     without: "",
     test: "unit/buffer/disk/full-disk.test.ts",
@@ -114,7 +114,7 @@ export const bufferAblations: readonly Ablation[] = [
   },
   {
     safeguard: "applying settled ranges only to their own segment",
-    file: "buffer/disk/recovery/reconciling.ts",
+    file: "buffer/disk/recovery/recovery.ts",
     code: "state.salt === header.salt && ",
     without: "",
     test: "unit/buffer/disk/delivery-state.test.ts",

@@ -119,7 +119,7 @@ export const clusterAblations: readonly Ablation[] = [
   },
   {
     safeguard: "waiting until the last points of a source are in the stream",
-    file: "agent/upkeep/hand-over.ts",
+    file: "agent/upkeep/cluster-delivery.ts",
     code: "while (isWaiting() && ",
     without: "while (!isWaiting() && ",
     test: "unit/agent/hand-over.test.ts",
@@ -127,7 +127,7 @@ export const clusterAblations: readonly Ablation[] = [
   },
   {
     safeguard: "limiting the wait for the last points of a source",
-    file: "agent/upkeep/hand-over.ts",
+    file: "agent/upkeep/cluster-delivery.ts",
     code: " && clock.monotonic() < until",
     without: "",
     test: "unit/agent/hand-over.test.ts",
@@ -166,7 +166,7 @@ export const clusterAblations: readonly Ablation[] = [
   },
   {
     safeguard: "checking the lease before a driver polls",
-    file: "agent/upkeep/leased-clock.ts",
+    file: "agent/source-set.ts",
     code: "      check();\n      stop.signal.throwIfAborted();",
     without: "",
     test: "unit/agent/leased-clock.test.ts",

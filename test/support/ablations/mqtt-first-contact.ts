@@ -71,7 +71,7 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
   },
   {
     safeguard: "pauses that grow after takeovers",
-    file: "agent/upkeep/takeover-pause.ts",
+    file: "agent/pipeline.ts",
     code: "firstMs * growth ** Math.min(this.#takeovers - 1, 10)",
     without: "firstMs",
     test: "unit/agent/takeover-pause.test.ts",

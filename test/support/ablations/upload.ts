@@ -38,7 +38,7 @@ export const uploadAblations: readonly Ablation[] = [
   },
   {
     safeguard: "avoiding extra requests to a service that only accepts connections",
-    file: "upload/failures/service-return.ts",
+    file: "upload/delivery/dispatcher.ts",
     code: "isThere && wasAway;",
     without: "isThere;",
     test: "unit/upload/service-return.test.ts",
@@ -415,7 +415,7 @@ export const uploadAblations: readonly Ablation[] = [
   },
   {
     safeguard: "limiting probes of an unavailable service to the configured interval",
-    file: "upload/failures/service-return.ts",
+    file: "upload/delivery/dispatcher.ts",
     code: "Math.max(everyMs, probeEveryMs)",
     without: "probeEveryMs",
     test: interval,

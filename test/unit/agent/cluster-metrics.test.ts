@@ -1,7 +1,7 @@
 // Metrics of the cluster as one agent reports them.
 import { expect, test } from "vitest";
 import { metricsRegistry } from "../../../src/agent/process/metrics.ts";
-import { measureCluster } from "../../../src/agent/status/cluster-metrics.ts";
+import { measureCluster } from "../../../src/agent/status/gauges.ts";
 import type { ClusterStatus } from "../../../src/agent/upkeep/cluster-delivery.ts";
 
 test("the metrics count the shared sources that this agent reads, and those without a reader", async () => {

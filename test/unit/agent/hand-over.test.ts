@@ -1,6 +1,6 @@
 // How long a source that stops waits for its last points to reach the stream of the cluster.
 import { expect, test } from "vitest";
-import { handOver } from "../../../src/agent/upkeep/hand-over.ts";
+import { handOver } from "../../../src/agent/upkeep/cluster-delivery.ts";
 import { ManualClock } from "../../support/runtime.ts";
 
 const never = new AbortController().signal;

@@ -1,6 +1,6 @@
 // A driver that was suspended does not poll after another agent may have taken over its source.
 import { expect, test } from "vitest";
-import { leasedClock } from "../../../src/agent/upkeep/leased-clock.ts";
+import { leasedClock } from "../../../src/agent/source-set.ts";
 import { ManualClock } from "../../support/runtime.ts";
 
 test("a driver whose process was suspended beyond its lease does not poll again", async () => {

@@ -1,6 +1,6 @@
 // Metrics and log lines in the JSON format of the OTLP specification.
 import { expect, test } from "vitest";
-import { LogQueue } from "../../../src/agent/otlp/log-queue.ts";
+import { LogQueue } from "../../../src/agent/otlp/exporter.ts";
 import { logsBody, metricsBody } from "../../../src/agent/otlp/otlp-json.ts";
 import { metricsRegistry } from "../../../src/agent/process/metrics.ts";
 

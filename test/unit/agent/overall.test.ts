@@ -184,8 +184,8 @@ test("the help of metrics has the words of the page for the same states", () => 
   const source = (name: string) =>
     readFileSync(join(import.meta.dirname, `../../../src/agent/status/${name}.ts`), "utf8");
   expect(source("source-monitor")).toContain(`1 while the source is ${words.source.online.word}`);
-  expect(source("upload-metrics")).toContain(`1 while the ${words.delivery.retrying.word.replace(" ", " is ")}`);
-  expect(source("upload-metrics")).toContain(`1 while delivery is ${words.delivery.held.word}`);
+  expect(source("gauges")).toContain(`1 while the ${words.delivery.retrying.word.replace(" ", " is ")}`);
+  expect(source("gauges")).toContain(`1 while delivery is ${words.delivery.held.word}`);
 });
 
 test("no script of the page has a list of words of its own", () => {

@@ -1,6 +1,6 @@
 // The interval between takeovers of a session grows.
 import { expect, test } from "vitest";
-import { TakeoverPause } from "../../../src/agent/upkeep/takeover-pause.ts";
+import { TakeoverPause } from "../../../src/agent/pipeline.ts";
 
 /** Takeovers in the first two minutes, in seconds: by this client, and by a rival that reconnects after `rivalMs`. */
 function war(rivalMs: number, random: () => number): number[] {

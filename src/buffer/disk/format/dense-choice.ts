@@ -1,5 +1,4 @@
 // Chooses the smallest encoding for the values of a column by trying samples of them.
-import { dictionaryOf } from "./dense-dictionary.ts";
 import { DenseStreams, dictionaryCoding, noDecimals, type VectorCoding, writeVectors } from "./dense-values.ts";
 import { isExact, maxDecimals, powers } from "./scaled.ts";
 
@@ -109,4 +108,137 @@ function decimalsOf(values: Float64Array, start: number, end: number): number {
     }
   }
   return best;
+}
+
+// Builds a dictionary of a column: its distinct values in ascending order, and for each value its place among them.
+interface Dictionary {
+  /** Ascending by the upper 43 bits. */
+  readonly different: Float64Array;
+  /** Valid until the next call. */
+  readonly places: Float64Array;
+}
+
+/** Distinct values by number, in order of first occurrence, as doubles and as words. */
+let found = new Float64Array(0);
+let foundWords = new Uint32Array(0);
+/** The number and the place of each value of the column. */
+let numbers = new Uint32Array(0);
+let places = new Float64Array(0);
+/** The lower bits of a slot hold the number of a value plus one, the upper ones those of its hash. An empty slot is 0. */
+const numberBits = 17;
+const numberMask = 2 ** numberBits - 1;
+/** Radix sort: for each digit of 11 bits, where the next number with it goes. */
+const ends = new Uint32Array(2_048);
+
+/** Undefined for more than `most` distinct values, and for NaN or infinity, which are stored as exceptions. */
+export function dictionaryOf(values: Float64Array, start: number, end: number, most: number): Dictionary | undefined {
+  const count = end - start;
+  const words = new Uint32Array(values.buffer, values.byteOffset + start * 8, count * 2);
+  if (numbers.length < count) {
+    found = new Float64Array(count);
+    foundWords = new Uint32Array(found.buffer);
+    numbers = new Uint32Array(count);
+    places = new Float64Array(count);
+  }
+  // The loop uses local variables, because a variable of the module is loaded and checked on each access.
+  const known = foundWords;
+  const numberAt = numbers;
+  const limit = Math.min(most, numberMask);
+  let slots = new Uint32Array(4_096);
+  // A column that hardly repeats at its start is not worth scanning to its end.
+  const early = Math.min(count, 16_384);
+  const mostEarly = Math.ceil(early * Math.min(1, (most / count) * 1.4));
+  let size = 0;
+  for (let i = 0; i < count; i++) {
+    const low = words[2 * i]!;
+    const high = words[2 * i + 1]!;
+    const hash = hashOf(low, high);
+    const slot = slotOf(slots, known, hash, low, high);
+    let number = slots[slot]! & numberMask;
+    if (number === 0) {
+      if (size === limit || (i < early && size === mostEarly) || !Number.isFinite(values[start + i])) return undefined;
+      known[2 * size] = low;
+      known[2 * size + 1] = high;
+      number = ++size;
+      slots[slot] = (hash & ~numberMask) | number;
+      if (size * 2 > slots.length) slots = grownSlots(slots.length * 4, known, size);
+    }
+    numberAt[i] = number - 1;
+  }
+  const different = new Float64Array(size);
+  const ranks = new Uint32Array(size);
+  const order = sortedNumbers(size);
+  for (let rank = 0; rank < size; rank++) {
+    const number = order[rank]!;
+    different[rank] = found[number]!;
+    ranks[number] = rank;
+  }
+  const placeAt = places;
+  for (let i = 0; i < count; i++) placeAt[i] = ranks[numberAt[i]!]!;
+  return { different, places };
+}
+
+/** The table grows in steps, so that it stays in the fastest cache as long as possible. */
+function grownSlots(length: number, known: Uint32Array, size: number): Uint32Array<ArrayBuffer> {
+  const slots = new Uint32Array(length);
+  for (let n = 0; n < size; n++) {
+    const low = known[2 * n]!;
+    const high = known[2 * n + 1]!;
+    const hash = hashOf(low, high);
+    slots[slotOf(slots, known, hash, low, high)] = (hash & ~numberMask) | (n + 1);
+  }
+  return slots;
+}
+
+function hashOf(low: number, high: number): number {
+  const hash = Math.imul(low ^ Math.imul(high, 0x85eb_ca6b), 0x9e37_79b1);
+  return hash ^ (hash >>> 15);
+}
+
+/** The slot of the value, or the empty slot where it belongs. Words are compared only where the bits of the hash agree. */
+function slotOf(slots: Uint32Array, known: Uint32Array, hash: number, low: number, high: number): number {
+  const mask = slots.length - 1;
+  for (let slot = hash & mask; ; slot = (slot + 1) & mask) {
+    const entry = slots[slot]!;
+    if (entry === 0) return slot;
+    if ((entry ^ hash) >>> numberBits !== 0) continue;
+    const at = (entry & numberMask) << 1;
+    if (known[at - 2] === low && known[at - 1] === high) return slot;
+  }
+}
+
+/** The numbers by ascending value: a radix sort by the upper 43 bits, as lower bits hardly affect differences. */
+function sortedNumbers(size: number): Uint32Array {
+  const lows = new Uint32Array(size);
+  const highs = new Uint32Array(size);
+  let order = new Uint32Array(size);
+  for (let n = 0; n < size; n++) {
+    const high = foundWords[2 * n + 1]!;
+    // Doubles sort like unsigned integers once the sign bit is inverted, and all bits of negative numbers.
+    const turned = high >> 31;
+    lows[n] = foundWords[2 * n]! ^ turned;
+    highs[n] = high ^ (turned | 0x8000_0000);
+    order[n] = n;
+  }
+  order = sortedBy(lows, 21, order);
+  for (const shift of [0, 11, 22]) order = sortedBy(highs, shift, order);
+  return order;
+}
+
+/** Stable sort by the 11 bits of the keys from bit `shift` on. */
+function sortedBy(keys: Uint32Array, shift: number, order: Uint32Array<ArrayBuffer>): Uint32Array<ArrayBuffer> {
+  const size = keys.length;
+  ends.fill(0);
+  for (let n = 0; n < size; n++) ends[(keys[n]! >>> shift) & 2_047]!++;
+  if (ends[(keys[0]! >>> shift) & 2_047] === size) return order;
+  for (let digit = 0, at = 0; digit < ends.length; digit++) {
+    at += ends[digit]!;
+    ends[digit] = at - ends[digit]!;
+  }
+  const sorted = new Uint32Array(size);
+  for (let i = 0; i < size; i++) {
+    const number = order[i]!;
+    sorted[ends[(keys[number]! >>> shift) & 2_047]!++] = number;
+  }
+  return sorted;
 }

@@ -1,8 +1,8 @@
 // Appends to the newest segment. Starts a new one when it is full or after a failed write.
 import { AgentError } from "../../../core/errors.ts";
+import { attempt } from "../../../lib/flow/attempt.ts";
 import { ByteWriter } from "../files/bytes.ts";
-import { type Disk, diskErrorCode, isFull } from "../files/disk.ts";
-import { FullDisk, probeRoom } from "../files/full-disk.ts";
+import { type Disk, diskErrorCode, isFull, withFile, writeFully } from "../files/disk.ts";
 import type { PointColumns } from "../format/input-table.ts";
 import type { Scratch } from "../format/segment-encoder.ts";
 import { segmentHeaderBytes } from "../format/segment-header.ts";
@@ -14,7 +14,7 @@ import { SegmentWriter } from "../segments/segment-writer.ts";
 import type { Bounds } from "./bounds.ts";
 import type { UpkeepParts } from "./checkpoint-writer.ts";
 
-export interface SegmentLogOptions extends UpkeepParts {
+interface SegmentLogOptions extends UpkeepParts {
   readonly segmentBytes: number;
   readonly bounds: Bounds;
   readonly beforeSeal: (next: number) => void;
@@ -178,4 +178,73 @@ function isGone(disk: Disk, path: string): boolean {
 /** Maximum bytes that one write of these points takes, with names and a header. */
 function roomFor(points: number): number {
   return Math.min(2 ** 20, 64 * points) + 2 * segmentHeaderBytes;
+}
+
+// Decides when a full volume justifies dropping stored points: only after a grace period, and only while the buffer
+// itself gets the space that a drop frees. Otherwise the programs that fill the volume would take all of it.
+/** Grace period: appends fail, which applies back-pressure, before segments may be dropped. */
+export const graceMs = 60_000;
+
+class FullDisk {
+  /** Monotonic time in milliseconds of the first failed write since the last success. */
+  #since: number | undefined;
+  /** Bytes that the last drops freed, and bytes stored since. Both exclude segment headers. */
+  #freed = 0;
+  #stored = 0;
+  /** The last drop gained the buffer too little space: no further drops until the volume has room. */
+  #holds = false;
+
+  /** After a write of `needed` bytes failed on a full volume: returns whether a segment may be dropped. */
+  mayDrop(needed: number, now: number): boolean {
+    if (this.#holds) return false;
+    if (this.#freed > 0) {
+      // At least half of the freed space now holds points, so the next drop needs no grace period.
+      if (this.#stored * 2 >= this.#freed) {
+        this.#freed = 0;
+        this.#stored = 0;
+        return true;
+      }
+      // One small segment may not free enough for the write.
+      if (this.#stored === 0 && this.#freed < needed) return true;
+      this.#holds = true;
+      return false;
+    }
+    this.#since ??= now;
+    return now - this.#since >= graceMs;
+  }
+
+  dropped(bytes: number): void {
+    this.#freed += Math.max(1, bytes);
+  }
+
+  stored(bytes: number): void {
+    this.#stored += bytes;
+    // More was stored than the drops freed: other programs freed space.
+    if (this.#freed === 0 || this.#holds || this.#stored > 2 * this.#freed) this.hasRoom();
+  }
+
+  /** The volume has room. The next failure starts a new grace period. */
+  hasRoom(): void {
+    this.#since = undefined;
+    this.#freed = 0;
+    this.#stored = 0;
+    this.#holds = false;
+  }
+}
+
+const probeName = "room.tmp";
+
+/** Throws the disk's error unless `bytes` more can be written. The free space of a volume does not show quotas. */
+function probeRoom(disk: Disk, folder: string, bytes: number): void {
+  const path = `${folder}/${probeName}`;
+  attempt(() => disk.remove(path));
+  try {
+    withFile(disk, path, "create", (file) => {
+      // Some file systems do not allocate blocks for zeros.
+      writeFully(file, new Uint8Array(bytes).fill(0xa5), 0);
+      file.sync();
+    });
+  } finally {
+    attempt(() => disk.remove(path));
+  }
 }

@@ -3,11 +3,15 @@
 // Writes that were never acknowledged may be present or missing. So the newest segment is truncated after its last
 // intact record and sealed, and the log continues in a new segment. It never writes after a torn end.
 
-import type { BufferState } from "../counters/buffer-state.ts";
+import { unsettledInRecords } from "../blocks/damage-counts.ts";
+import type { BufferState, SegmentState } from "../counters/buffer-state.ts";
+import { joinedSpan, type LossReason, type LostSpan } from "../counters/loss-counters.ts";
 import { PointCounters } from "../counters/point-counters.ts";
+import { RangeSet } from "../counters/range-set.ts";
 import type { RemovedRange } from "../counters/removed-ranges.ts";
 import { type FoundState, StateFile } from "../counters/state-file.ts";
-import { diskErrorCode, isFull, withRetries } from "../files/disk.ts";
+import { type Disk, diskErrorCode, isFull, type Notes, withRetries } from "../files/disk.ts";
+import type { Checksum } from "../format/record.ts";
 import { formatFileName, parseSegmentName, readFormatFile, writeFormatFile } from "../format/segment-header.ts";
 import type { LogEnvironment } from "../segments/environment.ts";
 import type { Segment } from "../segments/segment.ts";
@@ -19,9 +23,9 @@ import {
   refuseOtherVersions,
 } from "../segments/segment-finding.ts";
 import { openSegments } from "../segments/segment-opening.ts";
-import { applySettled, describes, reconcile } from "./reconciling.ts";
+import { loadIndex, SegmentReader } from "../segments/segment-reader.ts";
 
-export interface RecoveryOptions extends LogEnvironment {
+interface RecoveryOptions extends LogEnvironment {
   readonly folder: string;
   /** Integration ID of the configuration, to which an empty buffer is bound. */
   readonly integration: string;
@@ -124,4 +128,170 @@ function writeFormat(stream: string, { disk, folder, note }: RecoveryOptions): v
     if (!isFull(error) && diskErrorCode(error) !== "EIO") throw error;
     note("warn", { err: String(error) }, `${formatFileName} could not be written`);
   }
+}
+
+// Reconciles the counters with the segments found at startup. Points that are neither stored nor accounted for are
+// recorded as lost. Stored points that count as lost or settled are removed from these counts.
+interface FoundCounters {
+  readonly state: BufferState | undefined;
+  readonly stateDamaged: boolean;
+  readonly setAside: boolean;
+}
+
+/** `segments`: ordered by sequence number, with the stored state applied. */
+export function reconcile(
+  segments: readonly Segment[],
+  counters: PointCounters,
+  { state, stateDamaged, setAside }: FoundCounters,
+  note: Notes,
+): void {
+  const logEnd = segments.at(-1)?.endSequence ?? counters.next;
+  if (!state) {
+    counters.next = logEnd;
+    counters.origin = segments[0]?.first ?? 0;
+    if (stateDamaged)
+      note("error", {}, "the counters are damaged or missing: counts start at zero, points may be sent twice");
+  }
+  const durable = counters.next;
+  counters.next = Math.max(durable, logEnd);
+  includeEarlier(segments, counters);
+  for (const segment of segments) restoreFound(segment, counters);
+  const unsettled = segments.reduce((sum, segment) => sum + segment.unsettledPoints, 0);
+  const lost = counters.unexplained(unsettled);
+  // A power cut undid the removal or compaction of a segment: its settled points are delivered again.
+  if (lost < 0) takeBackAny(counters, counters.unsettle(-lost));
+  // Without a state, it is unknown whether removed points were settled or lost: they count as settled.
+  if (lost > 0 && !state) counters.settled += lost;
+  if (lost > 0 && state) {
+    let reason: LossReason = "missing";
+    if (setAside && (segments.at(-1)?.endSequence ?? 0) < durable) reason = "damaged";
+    else if (logEnd < durable && segments.length > 0) reason = "diskLied";
+    counters.losses.add(reason, { points: lost, ...missingSpan(segments, durable, state) });
+    note("error", { points: lost, reason }, "stored points are missing");
+    noteHoles(segments, counters, state, lost, reason);
+  } else noteHoles(segments, counters, state, 0, "");
+}
+
+/**
+ * Includes segments from before the last reset of the counters that were found again. Other points of that time count
+ * as settled, since their fate is unknown.
+ */
+function includeEarlier(segments: readonly Segment[], counters: PointCounters): void {
+  const first = segments[0]?.first ?? counters.origin;
+  if (first >= counters.origin) return;
+  let points = 0;
+  for (const segment of segments) points += Math.max(0, Math.min(segment.endSequence, counters.origin) - segment.first);
+  counters.settled += counters.origin - first - points;
+  counters.origin = first;
+}
+
+/** Restores the points of a removed segment that was found again, or of the longer original of a compacted one. */
+function restoreFound(segment: Segment, counters: PointCounters): void {
+  const { first, endSequence, settled } = segment;
+  let left = segment.unsettledPoints;
+  for (const range of counters.removed.within(first, endSequence)) {
+    const [from, to] = [Math.max(first, range.first), Math.min(endSequence, range.end)];
+    const unsettled = Math.min(left, to - from - settled.whole.countIn(from, to));
+    left -= unsettled;
+    if (unsettled > 0) counters.restore(from, to, unsettled);
+  }
+}
+
+/** Takes `points` back from the losses of any reason, if the state does not record which points were lost. */
+function takeBackAny({ losses }: PointCounters, points: number): void {
+  let left = points;
+  for (const loss of losses.list()) {
+    const found = Math.min(left, loss.points);
+    losses.takeBack(loss.reason, found);
+    left -= found;
+  }
+}
+
+/** Records the numbers in no segment as removed. Up to `lost` of their points count as lost, unless settled. */
+function noteHoles(
+  segments: readonly Segment[],
+  { origin, next, removed }: PointCounters,
+  state: BufferState | undefined,
+  lost: number,
+  reason: string,
+): void {
+  let left = lost;
+  let from = origin;
+  const ends = [...segments.filter(({ points }) => points > 0), { first: next, endSequence: next }];
+  for (const { first, endSequence } of ends) {
+    for (const gap of removed.gapsIn(from, Math.max(from, first))) {
+      const begun = state?.starts.filter((start) => gap.first < start && start < gap.end) ?? [];
+      // One range per segment, since each segment may be found again separately.
+      for (const [i, start] of [gap.first, ...begun].entries()) {
+        const end = begun[i] ?? gap.end;
+        const points = Math.min(left, end - start - settledIn(start, end, state?.segments ?? []));
+        removed.add(start, end, points, reason);
+        left -= points;
+      }
+    }
+    from = Math.max(from, endSequence);
+  }
+}
+
+function settledIn(first: number, end: number, states: readonly SegmentState[]): number {
+  let points = 0;
+  for (const { name, whole, settledBySeries } of states) {
+    const begin = parseSegmentName(name)?.first ?? -1;
+    points += new RangeSet(whole).countIn(first, end);
+    if (first <= begin && begin < end) points += settledBySeries;
+  }
+  return Math.max(0, Math.min(points, end - first));
+}
+
+/**
+ * The time range of the missing points, from the state and the segments around the holes. It may be too wide but not
+ * too narrow. `durable`: the log reached at least this sequence number.
+ */
+function missingSpan(segments: readonly Segment[], durable: number, state: BufferState) {
+  let span: LostSpan = { points: 0, from: undefined, to: undefined };
+  const note = (before: Segment | undefined, after: Segment | undefined) => {
+    const [from, to] = [before?.latest ?? state.oldest, after?.earliest ?? state.latest];
+    span = joinedSpan(span, { points: 0, from, to });
+  };
+  const held = segments.filter(({ points }) => points > 0);
+  const [first] = held;
+  // Before the oldest segment, unsettled points are missing only if `state.oldest` is earlier.
+  if (first?.earliest !== undefined && state.oldest !== undefined && state.oldest < first.earliest)
+    note(undefined, first);
+  for (const [i, segment] of held.entries()) {
+    const next = held[i + 1];
+    if ((next?.first ?? durable) > segment.endSequence) note(segment, next);
+  }
+  if (!first) note(undefined, undefined);
+  const { from = Infinity, to = -Infinity } = span;
+  return from <= to ? { from, to } : { from: undefined, to: undefined };
+}
+
+/** Whether a stored state belongs to this file, which may have been renamed. A replaced file has another salt. */
+export function describes(state: SegmentState, { name, first, header, headerKnown }: Segment): boolean {
+  if (!headerKnown) return state.name === name;
+  return state.salt === header.salt && parseSegmentName(state.name)?.first === first;
+}
+
+/**
+ * Applies the settled ranges, cut at the end of the segment. If some exceeded it, counts the points of single series
+ * from the readable records. Damaged points count as settled here and appear as lost in the counters.
+ */
+function applySettled(segment: Segment, state: SegmentState, disk: Disk, checksum: Checksum): void {
+  const { first, endSequence } = segment;
+  let isWhole = true;
+  for (const coverage of [segment.settled, segment.taken]) isWhole = coverage.restore(state, first, endSequence);
+  segment.settledBySeries = state.settledBySeries;
+  if (!isWhole) recount(segment, disk, checksum);
+}
+
+function recount(segment: Segment, disk: Disk, checksum: Checksum): void {
+  segment.settledBySeries = 0;
+  if (!segment.settled.hasSeries) return;
+  const index = loadIndex(disk, segment, Number.POSITIVE_INFINITY, checksum);
+  using reader = new SegmentReader(disk, segment, index, true, checksum);
+  const writeOff = (from: number, to: number) => segment.writeOff(from, to);
+  const unsettled = unsettledInRecords(segment, index, reader, writeOff);
+  for (const { from, to } of index.damage) writeOff(from, to);
+  segment.settledBySeries = segment.unsettledPoints - unsettled;
 }

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { GapFile, type Life, readGapFolder } from "../../../../src/agent/gaps/gap-file.ts";
-import { signOfLife } from "../../../../src/agent/gaps/sign-of-life.ts";
+import { signOfLife } from "../../../../src/agent/gaps/gap-record.ts";
 import { epochMicros } from "../../../../src/core/point.ts";
 import { ManualClock } from "../../../support/runtime.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";

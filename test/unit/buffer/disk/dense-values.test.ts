@@ -8,7 +8,7 @@ import {
   writeColumns,
   writeDenseColumns,
 } from "../../../../src/buffer/disk/format/columns.ts";
-import { dictionaryOf } from "../../../../src/buffer/disk/format/dense-dictionary.ts";
+import { dictionaryOf } from "../../../../src/buffer/disk/format/dense-choice.ts";
 import { type RecordHeader, recordHeaderBytes } from "../../../../src/buffer/disk/format/record.ts";
 import { SeriesSorter } from "../../../../src/buffer/disk/format/series-sorter.ts";
 import { coldCompress } from "../../../../src/buffer/disk/log/compactor.ts";
