@@ -14,8 +14,7 @@ import { InputNumbers, InputState, ReportState } from "./input-state.ts";
 import { Inspections } from "./inspection.ts";
 import type { InputWatch, InspectedInput, Mapping, RefusedInput, TagState, TimeFaults } from "./mapping.ts";
 import type { TagRule } from "./options.ts";
-import { PointColumnsWriter } from "./point-columns.ts";
-import { type Given, PointMaker } from "./point-maker.ts";
+import { type Given, PointColumnsWriter, PointMaker } from "./point-maker.ts";
 import { processingTable, TagInputs, type TagInputsParts } from "./tag-inputs.ts";
 import { eachValue, tagsIn } from "./tag-state.ts";
 

@@ -68,3 +68,8 @@ function latestOf(batch: ReadingBatch): Reading[] {
   }
   return latest < 0 ? [] : [readingAt(batch, latest)];
 }
+
+/** A reading without a value, because of `reason`. */
+export function badReading(place: Pick<Reading, "tag" | "captures" | "address" | "time">, reason: string): Reading {
+  return { ...place, value: undefined, clock: "agent", quality: "bad", reason, historical: false };
+}

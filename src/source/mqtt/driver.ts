@@ -1,8 +1,7 @@
 // The MQTT driver.
 import type { Driver } from "../../core/driver.ts";
-import { claimedSessions, clientIdOf, connectionFindings, connectionWarnings } from "./config/connection-checks.ts";
 import { positionRemarks, topicAmbiguity, topicOverlaps } from "./config/input-ids.ts";
-import { mqttOptions } from "./config/options.ts";
+import { claimedSessions, clientIdOf, connectionFindings, connectionWarnings, mqttOptions } from "./config/options.ts";
 import { mqttTag } from "./config/tag.ts";
 import { tagCaptures } from "./config/tag-address.ts";
 import { rangeRemarks } from "./decoders/quality.ts";

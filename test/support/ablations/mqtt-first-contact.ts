@@ -16,7 +16,7 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
   },
   {
     safeguard: "warning when the broker's certificate is not verified",
-    file: "source/mqtt/config/connection-checks.ts",
+    file: "source/mqtt/config/options.ts",
     code: 'if (verify === "none" && urls.some(isTls))',
     without: "if (urls.length === 0)",
     test: load,

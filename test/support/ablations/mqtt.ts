@@ -52,7 +52,7 @@ export const mqttAblations: readonly Ablation[] = [
   },
   {
     safeguard: "confirming QoS 2 with PUBREC",
-    file: "source/mqtt/connection/message.ts",
+    file: "source/mqtt/connection/packet-reader.ts",
     code: "packet >= exactlyOnce ? 0x50 : 0x40",
     without: "0x40",
     test: acknowledgement,
@@ -90,7 +90,7 @@ export const mqttAblations: readonly Ablation[] = [
   },
   {
     safeguard: "keeping messages from the library",
-    file: "source/mqtt/connection/packet-reader.ts",
+    file: "source/mqtt/connection/client.ts",
     code: "      parser._write = (chunk: Buffer, _encoding, done) => own.write(chunk, done);\n",
     without: "",
     test: oversized,

@@ -10,35 +10,35 @@ const publisher = "unit/source/opcua/publisher.test.ts";
 export const opcuaAblations: readonly Ablation[] = [
   {
     safeguard: "requesting missing messages",
-    file: "source/opcua/monitoring/sequence.ts",
+    file: "source/opcua/monitoring/missing-messages.ts",
     code: "new Set([...(between ?? []),",
     without: "new Set([",
     test: sequence,
   },
   {
     safeguard: "skipping a message that was already processed",
-    file: "source/opcua/monitoring/sequence.ts",
+    file: "source/opcua/monitoring/missing-messages.ts",
     code: "if (old && !renumbered) return { missing: [], known: !keepAlive, beyond: false, lags: false };",
     without: "if (old && !renumbered) return { missing: [], known: false, beyond: false, lags: false };",
     test: sequence,
   },
   {
     safeguard: "accepting a server that restarts its sequence numbers",
-    file: "source/opcua/monitoring/sequence.ts",
+    file: "source/opcua/monitoring/missing-messages.ts",
     code: "const renumbered = unheard && !keepAlive && this.isOld(sequenceNumber);",
     without: "const renumbered = false;",
     test: sequence,
   },
   {
     safeguard: "requesting messages that the server has kept from before",
-    file: "source/opcua/monitoring/sequence.ts",
+    file: "source/opcua/monitoring/missing-messages.ts",
     code: "...(unheard || !between ? kept : [])",
     without: "",
     test: sequence,
   },
   {
     safeguard: "wrapping the sequence numbers to 1",
-    file: "source/opcua/monitoring/sequence.ts",
+    file: "source/opcua/monitoring/missing-messages.ts",
     code: "return number === last ? 1 : number + 1;",
     without: "return number + 1;",
     test: sequence,
@@ -108,7 +108,7 @@ export const opcuaAblations: readonly Ablation[] = [
   },
   {
     safeguard: "limiting messages on another agent's disk to the first ones after a takeover",
-    file: "source/opcua/monitoring/sequence.ts",
+    file: "source/opcua/monitoring/missing-messages.ts",
     code: "    const lags = this.#lags;\n    this.#lags = false;\n",
     without: "    const lags = this.#lags;\n",
     test: sequence,
@@ -136,7 +136,7 @@ export const opcuaAblations: readonly Ablation[] = [
   },
   {
     safeguard: "keeping a former subscription until its messages are on disk",
-    file: "source/opcua/monitoring/sequence.ts",
+    file: "source/opcua/monitoring/missing-messages.ts",
     code: "this.#ended && this.#open.size === 0",
     without: "this.#ended",
     test: missing,

@@ -6,7 +6,7 @@ import { ClockHold } from "../../../src/agent/clock/clock-hold.ts";
 import { clockVerdict, DeviceClocks } from "../../../src/agent/clock/clock-vote.ts";
 import { type ClockWatchOptions, openClockWatch } from "../../../src/agent/clock/clock-watch.ts";
 import type { Delivery, Reading, TagId } from "../../../src/core/source.ts";
-import { BoundedQueue } from "../../../src/lib/flow/bounded-queue.ts";
+import { BoundedQueue } from "../../../src/lib/flow/hand-over.ts";
 import { defaultTimeRule, type TimeRule } from "../../../src/lib/readings/device-time.ts";
 import { tagAddress } from "../../../src/source/mqtt/config/tag-address.ts";
 import { jsonDocument } from "../../../src/source/mqtt/decoders/json.ts";

@@ -6,13 +6,19 @@
 // held until the deadline, or until the next one is due; then the last one counts, as a unit answers in order.
 
 import type { FrameFormat } from "../config/endpoint.ts";
-import type { Answer, ReadRequest, UnitRequest } from "../config/pdu.ts";
-import { functionOf, isException, mismatchOf, readAskedFor } from "../config/pdu.ts";
+import {
+  type Answer,
+  functionOf,
+  isException,
+  mismatchOf,
+  type ReadRequest,
+  readAskedFor,
+  type UnitRequest,
+} from "../config/pdu.ts";
 import type { BusCodec, BusFrame } from "./bus-codec.ts";
 import { type BusWatch, equal } from "./bus-watch.ts";
-import { consequenceOf } from "./exceptions.ts";
 import { foreignBytes, tellingBytes } from "./foreign-bytes.ts";
-import { concatBytes, type Framing } from "./framing.ts";
+import { concatBytes, consequenceOf, type Framing } from "./framing.ts";
 import { kindOfReply, LateReplyTracker } from "./late-reply-tracker.ts";
 
 export interface BusOptions {

@@ -6,14 +6,12 @@ import type { Runtime } from "../../../core/runtime.ts";
 import { silenceHint } from "../config/endpoint.ts";
 import { type ModbusOptions, optionsOf } from "../config/options.ts";
 import type { ReadRequest } from "../config/pdu.ts";
-import type { Table } from "../config/value-type.ts";
-import { isRegisterTable, isTable } from "../config/value-type.ts";
-import { describeException, isAlive } from "../connection/exceptions.ts";
+import { isRegisterTable, isTable, type Table } from "../config/value-type.ts";
+import { describeException, isAlive } from "../connection/framing.ts";
 import { type Ask, answersForAny, hasData, isFailure, patternOf, patternOfAbsent } from "../polling/unit-check.ts";
 import { cameInstead } from "../polling/unit-reader.ts";
-import { openProbeConnection, type ProbeConnection, scanAddresses, tableReader } from "./address-scan.ts";
+import { openProbeConnection, type ProbeConnection, rangeNodes, scanAddresses, tableReader } from "./address-scan.ts";
 import { identify } from "./identification.ts";
-import { rangeNodes } from "./range-nodes.ts";
 import { findSunspec, sunspecNodes } from "./sunspec.ts";
 
 /** A unit that is present answers within this time, at least by an exception. */

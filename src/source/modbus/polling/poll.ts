@@ -6,11 +6,16 @@ import type { Runtime } from "../../../core/runtime.ts";
 import { modiconNumber } from "../config/address.ts";
 import { plan, split } from "../config/plan.ts";
 import type { PollTarget } from "../config/tag-reads.ts";
-import { consequenceOf, describeContested, describeException, isResponsive } from "../connection/exceptions.ts";
-import type { Result } from "../connection/framing.ts";
+import {
+  consequenceOf,
+  describeContested,
+  describeException,
+  isResponsive,
+  type Result,
+} from "../connection/framing.ts";
 import type { DeviceQuirks } from "./device-quirks.ts";
 import { decodeBlock, failedReadings } from "./readings.ts";
-import { FailureRuns, failuresToSplit, isTimeToSplit, LengthSearch, Refusals } from "./refusals.ts";
+import { FailureRuns, failuresToSplit, isTimeToSplit, LengthSearch, type Refusals, refusedBlocks } from "./refusals.ts";
 import { timeOfReply } from "./schedule.ts";
 import { type Asked, type TagBlock, type UnitReader, type UnitReaderOptions, unitReader } from "./unit-reader.ts";
 
@@ -52,7 +57,7 @@ export class Poll {
     this.#options = options;
     this.#runtime = runtime;
     this.#unit = unitReader(options, runtime);
-    this.#refusals = new Refusals(runtime.clock);
+    this.#refusals = refusedBlocks(runtime.clock);
     this.#blocks = this.#plan();
     this.#plannedAt = runtime.clock.monotonic();
   }

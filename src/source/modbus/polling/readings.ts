@@ -4,7 +4,7 @@ import type { EpochMicros } from "../../../core/point.ts";
 import type { ReadingBatch } from "../../../core/reading.ts";
 import type { Reading, TagId } from "../../../core/source.ts";
 import { HandOver } from "../../../lib/flow/hand-over.ts";
-import { batchOf, readingsOf } from "../../../lib/readings/reading-batch.ts";
+import { badReading, batchOf, readingsOf } from "../../../lib/readings/reading-batch.ts";
 import { scaled } from "../../../lib/values/power-of-ten.ts";
 import type { ReadBlock } from "../config/plan.ts";
 import {
@@ -89,8 +89,8 @@ function decode({ start, format, scale }: TagRead, bytes: Uint8Array, from: numb
   return { ok: true, value: scaled(decoded.value, exponent) };
 }
 
-function failedReading(value: TagRead, reason: string, time: EpochMicros): Reading {
-  return { ...readingOf(value, undefined, time), quality: "bad", reason };
+function failedReading({ tag, captures, address }: TagRead, reason: string, time: EpochMicros): Reading {
+  return badReading({ tag, captures, address, time }, reason);
 }
 
 function readingOf({ tag, captures, address }: TagRead, value: Reading["value"], time: EpochMicros): Reading {

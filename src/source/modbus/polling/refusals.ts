@@ -12,31 +12,28 @@ const shortestMs = 60_000;
 const longestMs = 3_600_000;
 
 /** Refusals by block. Entries of blocks that are no longer polled are never read. */
-export class Refusals {
-  readonly #clock: Clock;
-  readonly #rests = new WeakMap<object, Rest>();
+export type Refusals = ReturnType<typeof refusedBlocks>;
 
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
+export function refusedBlocks(clock: Clock) {
+  const rests = new WeakMap<object, Rest>();
 
-  /** Why `block` must not be requested now. Undefined if it may be. */
-  reason(block: object): string | undefined {
-    const rest = this.#rests.get(block);
-    return rest && this.#clock.monotonic() < rest.until ? rest.reason : undefined;
-  }
-
-  /** Records a refusal; `forLong`: for the longest time at once. True for the first refusal. */
-  add(block: object, reason: string, { forLong }: { readonly forLong: boolean }): boolean {
-    const known = this.#rests.get(block);
-    const ms = forLong ? longestMs : Math.min(known === undefined ? shortestMs : known.ms * 2, longestMs);
-    this.#rests.set(block, { until: this.#clock.monotonic() + ms, ms, reason });
-    return known === undefined;
-  }
-
-  lift(block: object): void {
-    this.#rests.delete(block);
-  }
+  return {
+    /** Why `block` must not be requested now. Undefined if it may be. */
+    reason(block: object): string | undefined {
+      const rest = rests.get(block);
+      return rest && clock.monotonic() < rest.until ? rest.reason : undefined;
+    },
+    /** Records a refusal; `forLong`: for the longest time at once. True for the first refusal. */
+    add(block: object, reason: string, { forLong }: { readonly forLong: boolean }): boolean {
+      const known = rests.get(block);
+      const ms = forLong ? longestMs : Math.min(known === undefined ? shortestMs : known.ms * 2, longestMs);
+      rests.set(block, { until: clock.monotonic() + ms, ms, reason });
+      return known === undefined;
+    },
+    lift(block: object): void {
+      rests.delete(block);
+    },
+  };
 }
 
 /** Some devices are silent or fail if a request is too long. After this many failures, halves are tried. */

@@ -4,8 +4,7 @@ import { formatDuration } from "../../../lib/time/duration.ts";
 import { places, type ReadBlock, type Span } from "../config/plan.ts";
 import type { PollTarget, TagSpan } from "../config/tag-reads.ts";
 import type { UnitBreaker } from "../connection/breaker.ts";
-import { consequenceOf, isResponsive } from "../connection/exceptions.ts";
-import type { Result } from "../connection/framing.ts";
+import { consequenceOf, isResponsive, type Result } from "../connection/framing.ts";
 import type { ModbusConnection } from "../connection/modbus-connection.ts";
 
 export type TagBlock = ReadBlock<TagSpan>;

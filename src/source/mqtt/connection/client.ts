@@ -4,7 +4,8 @@
 // delivers again.
 //
 // The library answers the rest of the exchange of a QoS 2 message (PUBREL, PUBCOMP) itself.
-import { connect, type IClientOptions, type MqttClient } from "mqtt";
+import type { Writable } from "node:stream";
+import { connect, type IClientOptions, type MqttClient, type StreamBuilder } from "mqtt";
 import { AgentError, reasonOf } from "../../../core/errors.ts";
 import {
   type Attempt,
@@ -14,8 +15,14 @@ import {
   explainLoss,
   type FailureRecord,
 } from "./failure.ts";
-import { encodeAcknowledgements, type HeldPacket, type Message } from "./message.ts";
-import { readMessages } from "./packet-reader.ts";
+import {
+  encodeAcknowledgements,
+  type HeldPacket,
+  type Message,
+  type PacketReader,
+  type PacketSinks,
+  packetReader,
+} from "./packet-reader.ts";
 import { grantedCodes } from "./reason-code.ts";
 
 /** Receives messages in the order of their arrival. */
@@ -199,4 +206,38 @@ async function subscribe(
       cause: error,
     });
   }
+}
+
+/**
+ * Reads all input of `client` with a `packetReader`. Call it before `client.connect()`. Returns its `resume`. An invalid
+ * packet ends the connection: `client.stream` emits the error.
+ *
+ * The library pipes its stream into a Writable that parses. A stream in between would cost a copy and an event loop
+ * turn per chunk. Therefore the reader runs in the `_write` of that Writable.
+ */
+function readMessages(
+  client: MqttClient,
+  options: Parameters<typeof packetReader>[0],
+  receive: PacketSinks["receive"],
+): () => void {
+  const open: StreamBuilder = client["streamBuilder"];
+  let reader: PacketReader | undefined;
+  client["streamBuilder"] = ((of) => {
+    const stream = open(of);
+    const pipe = stream.pipe.bind(stream);
+    stream.pipe = (destination, pipeOptions) => {
+      const parser = destination as unknown as Writable; // the library's types declare no methods of a destination
+      const parse = parser._write.bind(parser);
+      const own = packetReader(options, {
+        receive,
+        pass: (part, done) => parse(part, "binary", done),
+        fail: (error) => stream.destroy(error),
+      });
+      reader = own;
+      parser._write = (chunk: Buffer, _encoding, done) => own.write(chunk, done);
+      return pipe(destination, pipeOptions);
+    };
+    return stream;
+  }) satisfies StreamBuilder;
+  return () => reader?.resume();
 }

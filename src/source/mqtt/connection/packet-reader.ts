@@ -12,9 +12,42 @@
 //
 // Memory: at most `maxPayload`, `maxProperties` and the topic (64 KiB) of a PUBLISH are buffered here, and `maxControl`
 // bytes of any other packet in the library. A packet that breaks these rules ends the connection.
-import type { Writable } from "node:stream";
-import type { MqttClient, StreamBuilder } from "mqtt";
-import { exactlyOnce, type Message } from "./message.ts";
+
+export interface Message {
+  readonly topic: string;
+  /** Empty if the message was skipped. */
+  readonly payload: Buffer;
+  /** Bytes of a payload above `maxPayload`, discarded on arrival. Undefined: `payload` is complete. */
+  readonly skippedBytes?: number | undefined;
+  readonly retained: boolean;
+  /** User properties (MQTT 5). */
+  readonly properties?: Readonly<Record<string, unknown>> | undefined;
+  /** Argument for `acknowledge` once the message is on disk. Undefined for QoS 0. */
+  readonly held: HeldPacket | undefined;
+}
+
+/** Size of the payload as sent by the broker, in bytes. */
+export function payloadBytes({ payload, skippedBytes }: Pick<Message, "payload" | "skippedBytes">): number {
+  return skippedBytes ?? payload.length;
+}
+
+/** A packet with a pending acknowledgement: its packet identifier, plus `exactlyOnce` for QoS 2. */
+export type HeldPacket = number;
+/** Added to the identifier of a QoS 2 packet, which needs PUBREC instead of PUBACK. */
+export const exactlyOnce = 0x1_0000;
+
+/** Acknowledgements of `held`, in that order. Without reason codes, all MQTT versions share the format. */
+export function encodeAcknowledgements(held: readonly HeldPacket[]): Buffer {
+  const bytes = Buffer.allocUnsafe(held.length * 4);
+  let at = 0;
+  for (const packet of held) {
+    bytes[at++] = packet >= exactlyOnce ? 0x50 : 0x40;
+    bytes[at++] = 2;
+    bytes[at++] = (packet >> 8) & 0xff;
+    bytes[at++] = packet & 0xff;
+  }
+  return bytes;
+}
 
 /** Largest remaining length of packets other than PUBLISH, in bytes. A CONNACK with all properties needs a few KiB. */
 const maxControl = 256 * 1_024;
@@ -259,38 +292,4 @@ function userProperties(bytes: Buffer): Readonly<Record<string, unknown>> | unde
     else throw new Error(`the broker sent a message with the property ${kind}, which it may not have`);
   }
   return found && Object.fromEntries(found);
-}
-
-/**
- * Reads all input of `client` with a `packetReader`. Call it before `client.connect()`. Returns its `resume`. An invalid
- * packet ends the connection: `client.stream` emits the error.
- *
- * The library pipes its stream into a Writable that parses. A stream in between would cost a copy and an event loop
- * turn per chunk. Therefore the reader runs in the `_write` of that Writable.
- */
-export function readMessages(
-  client: MqttClient,
-  options: Parameters<typeof packetReader>[0],
-  receive: PacketSinks["receive"],
-): () => void {
-  const open: StreamBuilder = client["streamBuilder"];
-  let reader: PacketReader | undefined;
-  client["streamBuilder"] = ((of) => {
-    const stream = open(of);
-    const pipe = stream.pipe.bind(stream);
-    stream.pipe = (destination, pipeOptions) => {
-      const parser = destination as unknown as Writable; // the library's types declare no methods of a destination
-      const parse = parser._write.bind(parser);
-      const own = packetReader(options, {
-        receive,
-        pass: (part, done) => parse(part, "binary", done),
-        fail: (error) => stream.destroy(error),
-      });
-      reader = own;
-      parser._write = (chunk: Buffer, _encoding, done) => own.write(chunk, done);
-      return pipe(destination, pipeOptions);
-    };
-    return stream;
-  }) satisfies StreamBuilder;
-  return () => reader?.resume();
 }

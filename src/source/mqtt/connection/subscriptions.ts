@@ -1,11 +1,11 @@
 // Updates the broker's subscriptions to match the configuration.
 import type { Logger, Runtime } from "../../../core/runtime.ts";
 import type { ConfigFault, Reading, TagId } from "../../../core/source.ts";
+import { badReading } from "../../../lib/readings/reading-batch.ts";
 import type { MqttTag } from "../config/tag.ts";
 import { tagCaptures, tagFilter } from "../config/tag-address.ts";
 import { coverage, minimalCover } from "../topics/topic-trie.ts";
 import type { MqttConnection, SubscribeOptions } from "./client.ts";
-import { badReading } from "./message.ts";
 import { describeReason } from "./reason-code.ts";
 import type { SessionState } from "./session-state.ts";
 

@@ -1,8 +1,7 @@
 // Decoders for CBOR (RFC 8949) and MessagePack. Byte strings and extensions remain bytes, for `bytes` of a tag. Big
 // numbers become integers, MessagePack timestamps nanoseconds since 1970. Other tags are ignored.
 import { scalarText } from "./json-path.ts";
-import { PayloadError } from "./payload.ts";
-import { narrow } from "./plain-value.ts";
+import { narrow, PayloadError } from "./payload.ts";
 import { type NumberType, numberTypes } from "./struct.ts";
 
 const maxDepth = 64;

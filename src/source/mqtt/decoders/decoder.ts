@@ -2,8 +2,7 @@
 import type { EpochMicros } from "../../../core/point.ts";
 import { cborDocument, messagePackDocument } from "./binary-documents.ts";
 import { jsonDocument, jsonLines, lenientJsonDocument } from "./json.ts";
-import { type Compression, decompress } from "./payload.ts";
-import { bareValue, numberDecoder, plainText } from "./plain-value.ts";
+import { bareValue, type Compression, decompress, numberDecoder, plainText } from "./payload.ts";
 import { type CsvOptions, csvDecoder, lineProtocolRecords, senmlRecords } from "./records.ts";
 
 /**

@@ -1,8 +1,7 @@
 // The subset of JSONPath for payloads: `$.a.b[0]['x y'][*]`, `$.**`. Parsed once, applied per message.
 import { parsedText } from "../../../lib/values/fields.ts";
 import { parseJson } from "./json.ts";
-import { PayloadError } from "./payload.ts";
-import { isScalar } from "./plain-value.ts";
+import { isScalar, PayloadError } from "./payload.ts";
 
 /** One step of a path. Text: member by name. Number: element by index, from the end if negative. */
 export type PathStep =

@@ -1,6 +1,5 @@
 // JSON payloads: one document, or several, separated by newlines or not at all.
-import { PayloadError, sample, utf8 } from "./payload.ts";
-import { isInteger } from "./plain-value.ts";
+import { isInteger, PayloadError, sample, utf8 } from "./payload.ts";
 
 /** Parses JSON. Integers that a double cannot represent exactly become bigints. Throws as `JSON.parse` does. */
 export function parseJson(text: string): unknown {

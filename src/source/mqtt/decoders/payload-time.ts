@@ -5,7 +5,7 @@ import { aheadTime, defaultTimeRule, judgeTime, type TimeRule } from "../../../l
 import { formatDuration } from "../../../lib/time/duration.ts";
 import type { TimeZone } from "../../../lib/time/time-zone.ts";
 import { scalarText } from "./json-path.ts";
-import { parseDecimal } from "./plain-value.ts";
+import { parseDecimal } from "./payload.ts";
 
 /** Converts a number to microseconds since 1970. Undefined: the format has no numeric times. */
 type FromNumber = (value: number | bigint, zone: TimeZone | undefined) => number | undefined;

@@ -3,8 +3,7 @@ import { z } from "zod";
 import type { EpochMicros } from "../../../core/point.ts";
 import { type CellReader, csvRows } from "../../../lib/values/csv.ts";
 import { jsonDocument } from "./json.ts";
-import { PayloadError, sample, utf8 } from "./payload.ts";
-import { parseDecimal } from "./plain-value.ts";
+import { PayloadError, parseDecimal, sample, utf8 } from "./payload.ts";
 
 export interface CsvOptions {
   readonly separator: string;

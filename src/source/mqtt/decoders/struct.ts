@@ -1,8 +1,7 @@
 // Numbers at an offset in binary payloads, or in hex or base64 texts.
 import { z } from "zod";
 import { float16, float32, shortestDecimal } from "../../../lib/values/shortest-decimal.ts";
-import { PayloadError, sample } from "./payload.ts";
-import { narrow } from "./plain-value.ts";
+import { narrow, PayloadError, sample } from "./payload.ts";
 
 interface NumberInBytes {
   readonly bytes: number;

@@ -8,7 +8,7 @@ import { isAbort } from "../../../lib/flow/abort.ts";
 import { type MqttOptions, mqttOptions } from "../config/options.ts";
 import { connectBroker } from "../connection/connect.ts";
 import { shownUrl } from "../connection/failure.ts";
-import type { Message } from "../connection/message.ts";
+import type { Message } from "../connection/packet-reader.ts";
 import { describeReason } from "../connection/reason-code.ts";
 import { parseSparkplugTopic } from "../topics/sparkplug-topic.ts";
 import { guessTags } from "./guess.ts";

@@ -16,12 +16,11 @@ interface Payload {
   readonly names: NameTables;
 }
 
-/** The element of a match, or the route itself without captures. Undefined: `input` cannot distinguish it. */
+/** The element of a match, for a tag with captures in the payload. Undefined: `input` cannot distinguish it. */
 export function elementOf(route: Route, found: PathMatch, { document, names: tables }: Payload): Element | undefined {
   const { captures, from, tag } = route;
   const { address } = route.way;
   const { captureNames: names, depth, levelNames } = address;
-  if (depth === 0 && names.length === 0) return route;
   const texts = names.map((name) => captured(document, address.capture[name], found.keys));
   if (tag.names) {
     const id = texts[names.indexOf(tag.names.of)]?.text ?? "";

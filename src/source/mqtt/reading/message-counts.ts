@@ -2,7 +2,7 @@
 // samples.
 import type { Metrics } from "../../../core/runtime.ts";
 import type { UnknownAddress } from "../../../core/source.ts";
-import type { Message } from "../connection/message.ts";
+import type { Message } from "../connection/packet-reader.ts";
 import { type TimeFault, timeFaults } from "../decoders/payload-time.ts";
 import { maxTopic } from "../topics/topic-trie.ts";
 

@@ -4,7 +4,7 @@ import { z } from "zod";
 import type { Logger } from "../../../core/runtime.ts";
 import type { Captures } from "../../../core/source.ts";
 import type { MqttTag } from "../config/tag.ts";
-import { type Message, payloadBytes } from "../connection/message.ts";
+import { type Message, payloadBytes } from "../connection/packet-reader.ts";
 import { sourceStateFile } from "../connection/session-state.ts";
 import { jsonDocument } from "../decoders/json.ts";
 import { expand, follow, scalarText } from "../decoders/json-path.ts";
@@ -79,7 +79,6 @@ export class NameTables {
   }
 
   #tellersOf(topic: string): readonly Names[] {
-    if (this.filters.length === 0) return [];
     const known = this.#tellers.get(topic);
     if (known) return known;
     const found = this.#trie.match(topic);

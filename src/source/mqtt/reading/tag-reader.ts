@@ -1,12 +1,11 @@
 // Reads the values of one tag from a decoded message.
-import type { EpochMicros } from "../../../core/point.ts";
-import { epochMicros } from "../../../core/point.ts";
+import { type EpochMicros, epochMicros } from "../../../core/point.ts";
 import type { AheadTime, Reading } from "../../../core/source.ts";
 import type { TimeRule } from "../../../lib/readings/device-time.ts";
 import type { MqttTag } from "../config/tag.ts";
-import type { Message } from "../connection/message.ts";
+import type { Message } from "../connection/packet-reader.ts";
 import { expand, follow, type JsonPath, lookUp, opened, type PathMatch, scalarText } from "../decoders/json-path.ts";
-import { PayloadError } from "../decoders/payload.ts";
+import { isScalar, PayloadError } from "../decoders/payload.ts";
 import {
   arrivalTaken,
   noTime,
@@ -15,7 +14,6 @@ import {
   timeInRange,
   writtenTime,
 } from "../decoders/payload-time.ts";
-import { isScalar } from "../decoders/plain-value.ts";
 import { isGood } from "../decoders/quality.ts";
 import { readStruct } from "../decoders/struct.ts";
 import { elementOf } from "./element.ts";
@@ -179,7 +177,8 @@ function readValue(
     : tag.bytes
       ? readStruct(value, tag.bytes)
       : value;
-  const place = elementOf(route, element, reception);
+  const { depth, captureNames } = route.way.address;
+  const place = depth === 0 && captureNames.length === 0 ? route : elementOf(route, element, reception);
   if (place === undefined) {
     counts.noteUnnamed(message.topic, tag.value?.text ?? "");
     return;

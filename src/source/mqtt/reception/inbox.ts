@@ -1,7 +1,7 @@
 // Queue of readings between socket and pipeline: forms batches, and acknowledges in the order of arrival.
 import type { Description, Reading } from "../../../core/source.ts";
 import { HandOver } from "../../../lib/flow/hand-over.ts";
-import type { HeldPacket } from "../connection/message.ts";
+import type { HeldPacket } from "../connection/packet-reader.ts";
 
 export interface Batch {
   readonly readings: Reading[];

@@ -1,7 +1,8 @@
 // Converts messages to readings. Each payload is decoded once for all its tags.
 import { reasonOf } from "../../../core/errors.ts";
 import type { EpochMicros } from "../../../core/point.ts";
-import { badReading, type Message, payloadBytes } from "../connection/message.ts";
+import { badReading } from "../../../lib/readings/reading-batch.ts";
+import { type Message, payloadBytes } from "../connection/packet-reader.ts";
 import { PayloadError } from "../decoders/payload.ts";
 import type { MessageCounts, UnknownTopics } from "../reading/message-counts.ts";
 import type { NameTables } from "../reading/name-tables.ts";
@@ -35,7 +36,7 @@ export function messageReader(parts: ReaderParts): MessageReader {
   function read(message: Message, arrival: EpochMicros, sink: ReadingSink): void {
     const { readings } = sink;
     const routes = router.routes(message.topic);
-    const hasNames = learnNames(message);
+    const hasNames = names.filters.length > 0 && learnNames(message);
     if (routes.length === 0) {
       if (!hasNames) noteUnmatched(message);
       return;

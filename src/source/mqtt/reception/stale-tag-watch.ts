@@ -2,10 +2,10 @@
 // and a broken device sends none. No other mechanism detects either case.
 import type { EpochMicros } from "../../../core/point.ts";
 import type { Reading, TagId } from "../../../core/source.ts";
+import { badReading } from "../../../lib/readings/reading-batch.ts";
 import { formatDuration } from "../../../lib/time/duration.ts";
 import type { MqttTag } from "../config/tag.ts";
 import { tagCaptures } from "../config/tag-address.ts";
-import { badReading } from "../connection/message.ts";
 
 interface Watched {
   readonly id: TagId;

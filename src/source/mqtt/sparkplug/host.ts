@@ -5,11 +5,18 @@
 // may arrive out of order. A message that is ahead waits briefly for the missing ones. After that it is read as far as
 // possible, and a rebirth is requested.
 import type { EpochMicros } from "../../../core/point.ts";
-import type { Message } from "../connection/message.ts";
+import type { Message } from "../connection/packet-reader.ts";
 import type { MessageCounts } from "../reading/message-counts.ts";
 import type { Route } from "../reading/topic-router.ts";
 import { isHostTopic, parseSparkplugTopic, type SparkplugTopic } from "../topics/sparkplug-topic.ts";
-import { EdgeNode, type KnownMetric, type MetricRoom, type RebirthRequests } from "./edge-node.ts";
+import {
+  EdgeNode,
+  type KnownMetric,
+  type MetricRoom,
+  type RebirthRequests,
+  Sequence,
+  type Waiting,
+} from "./edge-node.ts";
 import {
   describeMetric,
   markStale,
@@ -19,7 +26,6 @@ import {
   type SparkplugMessage,
 } from "./metric-readings.ts";
 import { decodeSparkplug, type SparkplugMetric, type SparkplugPayload } from "./payload.ts";
-import { Sequence, type Waiting } from "./sequence.ts";
 
 export interface SparkplugParts {
   readonly maxPayload: number;

@@ -2,15 +2,14 @@
 import type { EpochMicros } from "../../../core/point.ts";
 import type { Description, Quality, Reading } from "../../../core/source.ts";
 import { defaultTimeRule } from "../../../lib/readings/device-time.ts";
-import { badReading } from "../connection/message.ts";
+import { badReading } from "../../../lib/readings/reading-batch.ts";
+import type { Scalar } from "../decoders/payload.ts";
 import { arrivalTaken, payloadTime } from "../decoders/payload-time.ts";
-import type { Scalar } from "../decoders/plain-value.ts";
 import type { MessageCounts } from "../reading/message-counts.ts";
 import type { Route } from "../reading/topic-router.ts";
 import { isInScope, type SparkplugTopic } from "../topics/sparkplug-topic.ts";
 import type { EdgeNode, KnownMetric } from "./edge-node.ts";
-import type { SparkplugMetric, SparkplugPayload } from "./payload.ts";
-import { elementsOf, scalarOf } from "./wire.ts";
+import { elementsOf, type SparkplugMetric, type SparkplugPayload, scalarOf } from "./payload.ts";
 
 export interface ReadingSink {
   readonly readings: Reading[];

@@ -13,9 +13,9 @@ import {
   keyOf,
   stillThere,
 } from "./item-calls.ts";
-import { type MonitoringFailure, monitoringFailure } from "./monitoring-failure.ts";
 import type { Queue } from "./notification.ts";
 import { groupFor, publishingFor, queueSize } from "./publishing-group.ts";
+import { type MonitoringFailure, monitoringFailure } from "./refused-nodes.ts";
 import type { Former, Subscription } from "./subscription.ts";
 
 export interface MonitoringOptions {

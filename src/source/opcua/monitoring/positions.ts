@@ -4,7 +4,7 @@ import { z } from "zod";
 import type { Logger } from "../../../core/runtime.ts";
 import { readStateFile } from "../../../lib/files/state-file.ts";
 import { InPlaceFile } from "../session/state-files.ts";
-import { after, behind } from "./sequence.ts";
+import { after, behind } from "./missing-messages.ts";
 
 /** Identifies a subscription: a restarted server assigns the same numbers again. */
 export interface SubscriptionKey {

@@ -5,10 +5,14 @@ import { AgentError } from "../../../core/errors.ts";
 import { orAbort } from "../../../lib/flow/abort.ts";
 import { statusOf } from "../session/failure.ts";
 import { sessionGone } from "../session/link.ts";
-import { MissingMessages, type MissingMessagesOptions } from "./missing-messages.ts";
+import {
+  FormerSubscription,
+  MissingMessages,
+  type MissingMessagesOptions,
+  SequenceTracker,
+} from "./missing-messages.ts";
 import { type Acknowledgement, type Notification, readNotification } from "./notification.ts";
 import { type Counts, silenceLimitMs } from "./publishing-group.ts";
-import { FormerSubscription, SequenceTracker } from "./sequence.ts";
 import { SilenceWatch } from "./silence-watch.ts";
 import { deleteSubscription, type Former, type Subscription } from "./subscription.ts";
 

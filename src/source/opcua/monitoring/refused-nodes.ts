@@ -1,10 +1,13 @@
-// Finds tags that the server refuses permanently. Ignores device states such as a broken sensor.
-import type { ConfigFault, SourceCheck, TagId } from "../../../core/source.ts";
-import type { Item, Tag } from "../nodes/items.ts";
+// Addresses that give no data, and the tags among them that the server refuses permanently. Device states such as a
+// broken sensor are no refusals.
+
+import type { EpochMicros } from "../../../core/point.ts";
+import type { ConfigFault, Reading, SourceCheck, TagId } from "../../../core/source.ts";
+import { badReading } from "../../../lib/readings/reading-batch.ts";
+import type { Item, Tag, Unresolved } from "../nodes/items.ts";
 import type { StructureTypes } from "../nodes/structure-types.ts";
 import type { Services } from "../session/services.ts";
 import { convert, transient } from "../types/value.ts";
-import type { MonitoringFailure } from "./monitoring-failure.ts";
 import { readItems } from "./polling.ts";
 
 /** Status code → the expectation that the node does not meet. */
@@ -73,4 +76,22 @@ export async function refusedNodes(
 /** The status name of `BadNodeIdUnknown: the node id …` and of `BadNodeIdUnknown#overflow`. */
 function statusIn(text: string): string {
   return /^\w+/.exec(text)?.[0] ?? "";
+}
+
+/** An address that gives no data at present: the server refuses to monitor its node, or the address has no node. */
+export interface MonitoringFailure extends Unresolved {
+  readonly captures: Item["captures"];
+  /** The item that the server refused; undefined if the address has no node. */
+  readonly item?: Item;
+}
+
+export function monitoringFailure(item: Item, reason: string): MonitoringFailure {
+  const { tag, captures, address } = item;
+  return { tag, captures, address, reason, item };
+}
+
+export function failureReading(failure: MonitoringFailure, time: EpochMicros): Reading {
+  const { tag, captures, address, reason, item } = failure;
+  // Without an item, the address is the pattern that found nothing.
+  return { ...badReading({ tag, captures, address, time }, reason), ...(!item && { wholeTag: true }) };
 }

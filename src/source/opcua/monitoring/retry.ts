@@ -4,7 +4,7 @@ import type { Runtime } from "../../../core/runtime.ts";
 import type { TagId } from "../../../core/source.ts";
 import { type Item, type Resolver, resolveTags, type Tag } from "../nodes/items.ts";
 import type { Monitoring } from "./monitoring.ts";
-import type { MonitoringFailure } from "./monitoring-failure.ts";
+import type { MonitoringFailure } from "./refused-nodes.ts";
 
 export interface RetryOptions {
   readonly tags: readonly (readonly [TagId, Tag])[];

@@ -10,8 +10,7 @@ import { identityOf } from "../session/login.ts";
 import { openPki, pkiOf } from "../session/pki.ts";
 import { partnerAdvice } from "../session/server-facts.ts";
 import { loadStack } from "../session/stack.ts";
-import { type ServerWatch, watchServer } from "./server-watch.ts";
-import { chooseServer, isHealthy, openRedundancyMemory } from "./service-level.ts";
+import { chooseServer, isHealthy, openRedundancyMemory, type ServerWatch, watchServer } from "./service-level.ts";
 
 const failOvers = {
   name: "source_opcua_fail_overs_total",

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { floatPairs } from "../../../../src/source/modbus/discovery/range-nodes.ts";
+import { floatPairs } from "../../../../src/source/modbus/discovery/address-scan.ts";
 import { seed } from "../../../support/property.ts";
 import { seeded } from "../../../support/runtime.ts";
 

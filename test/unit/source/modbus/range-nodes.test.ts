@@ -1,6 +1,6 @@
 // The suggested types for the registers of a range that answers.
 import { expect, test } from "vitest";
-import { rangeNodes } from "../../../../src/source/modbus/discovery/range-nodes.ts";
+import { rangeNodes } from "../../../../src/source/modbus/discovery/address-scan.ts";
 
 const tagsOf = (values: readonly number[]) =>
   [...rangeNodes({ table: "hr", start: 0, values }, 1)].slice(1).map(({ tag, value }) => [tag["at"], value]);

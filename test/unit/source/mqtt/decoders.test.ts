@@ -4,8 +4,12 @@ import { expect, test } from "vitest";
 import { epochMicros } from "../../../../src/core/point.ts";
 import { type DecoderName, DecoderTable } from "../../../../src/source/mqtt/decoders/decoder.ts";
 import { jsonDocument } from "../../../../src/source/mqtt/decoders/json.ts";
-import { type Compression, PayloadError } from "../../../../src/source/mqtt/decoders/payload.ts";
-import { bareValue, numberDecoder } from "../../../../src/source/mqtt/decoders/plain-value.ts";
+import {
+  bareValue,
+  type Compression,
+  numberDecoder,
+  PayloadError,
+} from "../../../../src/source/mqtt/decoders/payload.ts";
 import { runs } from "../../../support/property.ts";
 
 const now = epochMicros(Date.UTC(2026, 0, 1, 12) * 1_000);

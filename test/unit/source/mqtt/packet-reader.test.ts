@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import { generate, type IPublishPacket, type Packet, parser } from "mqtt-packet";
 import { expect, test } from "vitest";
-import { exactlyOnce, type Message } from "../../../../src/source/mqtt/connection/message.ts";
-import { packetReader } from "../../../../src/source/mqtt/connection/packet-reader.ts";
+import { exactlyOnce, type Message, packetReader } from "../../../../src/source/mqtt/connection/packet-reader.ts";
 import { runs } from "../../../support/property.ts";
 
 type Version = 4 | 5;

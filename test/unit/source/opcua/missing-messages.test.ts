@@ -2,8 +2,11 @@
 import * as ua from "node-opcua-client";
 import { expect, test } from "vitest";
 import { AgentError } from "../../../../src/core/errors.ts";
-import { MissingMessages } from "../../../../src/source/opcua/monitoring/missing-messages.ts";
-import { FormerSubscription, SequenceTracker } from "../../../../src/source/opcua/monitoring/sequence.ts";
+import {
+  FormerSubscription,
+  MissingMessages,
+  SequenceTracker,
+} from "../../../../src/source/opcua/monitoring/missing-messages.ts";
 import { opcuaLink } from "../../../support/opcua-link.ts";
 import { ManualClock, testRuntime } from "../../../support/runtime.ts";
 

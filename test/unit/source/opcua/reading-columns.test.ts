@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { epochMicros } from "../../../../src/core/point.ts";
 import type { Reading, TagId } from "../../../../src/core/source.ts";
 import { readingsOf } from "../../../../src/lib/readings/reading-batch.ts";
-import { ReadingColumns } from "../../../../src/source/opcua/connection/reading-columns.ts";
+import { ReadingColumns } from "../../../../src/source/opcua/connection/notification-queue.ts";
 
 test("only good, new numbers with the device's time need no reading object; all are returned unchanged", () => {
   const place = { tag: 0 as TagId, captures: {}, address: "ns=2;s=T" };
