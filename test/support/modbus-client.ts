@@ -1,7 +1,7 @@
 // A framing behind the client of `exchange.ts`: requests in, frames out; bytes in, answers out.
 
 import type { Answer, UnitRequest } from "../../src/source/modbus/config/pdu.ts";
-import { ModbusClient } from "../../src/source/modbus/connection/client.ts";
+import { modbusClient } from "../../src/source/modbus/connection/client.ts";
 import type { Framing } from "../../src/source/modbus/connection/framing.ts";
 
 export type FramingWithClient = Omit<Framing, "begin" | "receive" | "expire" | "settle"> & {
@@ -14,7 +14,7 @@ export type FramingWithClient = Omit<Framing, "begin" | "receive" | "expire" | "
 
 export function withClient(framing: Framing): FramingWithClient {
   let sent = new Uint8Array();
-  const client = new ModbusClient(framing, (bytes) => {
+  const client = modbusClient(framing, (bytes) => {
     sent = new Uint8Array(bytes);
   });
   return {

@@ -13,7 +13,7 @@ import { systemClock } from "../../../src/lib/time/clock.ts";
 import { connectTcp } from "../../../src/source/modbus/connection/byte-stream.ts";
 import { streamExchange } from "../../../src/source/modbus/connection/exchange.ts";
 import { MbapFraming } from "../../../src/source/modbus/connection/mbap-framing.ts";
-import { ModbusConnection } from "../../../src/source/modbus/connection/modbus-connection.ts";
+import { openModbusConnection } from "../../../src/source/modbus/connection/modbus-connection.ts";
 import { modbusDevice } from "../../support/modbus-device.ts";
 import { openModbusSource } from "../../support/modbus-source.ts";
 import { testRuntime } from "../../support/runtime.ts";
@@ -65,7 +65,7 @@ if (mode === "requests")
         new MbapFraming({ anyUnit: false }),
         systemClock(),
       );
-    await using link = await ModbusConnection.open(
+    await using link = await openModbusConnection(
       { name: "bench", units: new Set([1]), delayMs: 0, pauseAfterConnectMs: 0, connect },
       runtime,
       signal,

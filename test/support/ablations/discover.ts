@@ -175,7 +175,7 @@ export const discoverAblations: readonly Ablation[] = [
   {
     safeguard: "searching a device over the connection of the source that polls it",
     file: "source/modbus/discovery/search.ts",
-    code: "    const source = this.#running();\n",
+    code: "    const source = running();\n",
     without: "    const source: ModbusSource | undefined = undefined;\n",
     test: others,
     name: "a search follows",
@@ -207,8 +207,8 @@ export const discoverAblations: readonly Ablation[] = [
   {
     safeguard: "a connection that does not end because a search finds no unit",
     file: "source/modbus/connection/modbus-connection.ts",
-    code: ' else if (result.kind === "silence" && conclusive !== undefined)\n      this.#hearNothing(request.unit, conclusive,',
-    without: ' else if (result.kind === "silence")\n      this.#hearNothing(request.unit, conclusive ?? true,',
+    code: ' else if (result.kind === "silence" && conclusive !== undefined)\n      hearNothing(request.unit, conclusive,',
+    without: ' else if (result.kind === "silence")\n      hearNothing(request.unit, conclusive ?? true,',
     test: connection,
     name: "silence of units that a search",
   },
@@ -223,8 +223,8 @@ export const discoverAblations: readonly Ablation[] = [
   {
     safeguard: "waiting for the answer of an abandoned search",
     file: "source/modbus/connection/modbus-connection.ts",
-    code: "this.#read(request, timeoutMs, this.#closing.signal, undefined)",
-    without: "this.#read(request, timeoutMs, signal, undefined)",
+    code: "readInTurn({ request, timeoutMs, signal: closing.signal, conclusive: undefined })",
+    without: "readInTurn({ request, timeoutMs, signal, conclusive: undefined })",
     test: connection,
     name: "a search that is aborted",
   },

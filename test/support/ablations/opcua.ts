@@ -46,15 +46,15 @@ export const opcuaAblations: readonly Ablation[] = [
   {
     safeguard: "keeping a position from moving back",
     file: "source/opcua/monitoring/positions.ts",
-    code: "    if (before !== undefined && !behind(before, next)) return Promise.resolve();\n",
+    code: "      if (before !== undefined && !behind(before, following)) return;\n",
     without: "",
     test: positions,
   },
   {
     safeguard: "writing a position before the acknowledgement",
     file: "source/opcua/monitoring/positions.ts",
-    code: "    this.#next.set(key, next);\n    return this.#write();",
-    without: "    this.#next.set(key, next);\n    return Promise.resolve();",
+    code: "      next.set(key, following);\n      await write();",
+    without: "      next.set(key, following);\n",
     test: positions,
   },
   {
@@ -81,7 +81,7 @@ export const opcuaAblations: readonly Ablation[] = [
   {
     safeguard: "starting a new subscription at message 1",
     file: "source/opcua/monitoring/positions.ts",
-    code: "    for (const subscription of fresh) this.#next.set(keyOf(subscription), 1);\n",
+    code: "    for (const subscription of fresh) next.set(keyOf(subscription), 1);\n",
     without: "",
     test: positions,
   },
@@ -116,8 +116,8 @@ export const opcuaAblations: readonly Ablation[] = [
   {
     safeguard: "treating positions as exact once this agent has stored a message",
     file: "source/opcua/monitoring/positions.ts",
-    code: "    this.#lagging.delete(key);\n    this.#next.set(key, next);\n",
-    without: "    this.#next.set(key, next);\n",
+    code: "      lagging.delete(key);\n      next.set(key, following);\n",
+    without: "      next.set(key, following);\n",
     test: positions,
   },
   {

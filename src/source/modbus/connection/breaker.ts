@@ -11,150 +11,139 @@ const probeMaxMs = 60_000;
 const probeShare = 40;
 
 /** Limits the probes of units that are down; shared by the breakers of a link. */
-export class ProbeBudget {
-  readonly #clock: Clock;
-  #probing = false;
-  #notBefore = Number.NEGATIVE_INFINITY;
+export type ProbeBudget = ReturnType<typeof probeBudget>;
 
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
+export function probeBudget(clock: Clock) {
+  let probing = false;
+  let notBefore = Number.NEGATIVE_INFINITY;
 
-  /** Whether a probe may be sent now. If so, call `giveBack` after it. */
-  take(): boolean {
-    if (this.#probing || this.#clock.monotonic() < this.#notBefore) return false;
-    this.#probing = true;
-    return true;
-  }
-
-  /** Ends a probe. `ms`: its duration if it failed, else 0. */
-  giveBack(ms: number): void {
-    this.#probing = false;
-    this.#notBefore = this.#clock.monotonic() + ms * (probeShare - 1);
-  }
+  return {
+    /** Whether a probe may be sent now. If so, call `giveBack` after it. */
+    take(): boolean {
+      if (probing || clock.monotonic() < notBefore) return false;
+      probing = true;
+      return true;
+    },
+    /** Ends a probe. `ms`: its duration if it failed, else 0. */
+    giveBack(ms: number): void {
+      probing = false;
+      notBefore = clock.monotonic() + ms * (probeShare - 1);
+    },
+  };
 }
 
 /** The breaker of one unit, shared by all its polls. */
-export class UnitBreaker {
-  readonly #clock: Clock;
-  readonly #budget: ProbeBudget;
-  readonly #backOff: BackOff;
-  #failures = 0;
-  #down: { readonly reason: string; readonly probeAt: number } | undefined;
-  #probing = false;
+export type UnitBreaker = ReturnType<typeof unitBreaker>;
 
-  constructor(clock: Clock, random: () => number, budget: ProbeBudget) {
-    this.#clock = clock;
-    this.#budget = budget;
-    this.#backOff = new BackOff({ minMs: probeMinMs, maxMs: probeMaxMs, random });
-  }
+export function unitBreaker(clock: Clock, random: () => number, budget: ProbeBudget) {
+  let failures = 0;
+  let down: { readonly reason: string; readonly probeAt: number } | undefined;
+  let probing = false;
+  const backOff = new BackOff({ minMs: probeMinMs, maxMs: probeMaxMs, random });
 
-  /** Why the unit counts as down. Undefined if it does not. */
-  get down(): string | undefined {
-    return this.#down?.reason;
-  }
-
-  /** Whether the unit is down, or one failure away. Then request the value most likely answered. */
-  get isDoubtful(): boolean {
-    return this.#down !== undefined || this.#failures >= failureLimit - 1;
-  }
-
-  /** Whether a request may be sent now. While the unit is down, only an occasional probe may. */
-  admit(): boolean {
-    if (!this.#down) return true;
-    if (this.#probing || this.#clock.monotonic() < this.#down.probeAt || !this.#budget.take()) return false;
-    this.#probing = true;
-    return true;
-  }
-
-  /** Whether the next request may have a short time-out, as the last one failed. Not for every fourth probe. */
-  get brief(): boolean {
-    return this.#failures > 0 && this.#backOff.failures % 4 !== 3;
-  }
-
-  succeeded(): void {
-    this.#endProbe(0);
-    this.#failures = 0;
-    this.#down = undefined;
-    this.#backOff.reset();
-  }
-
-  /** Records a failed request that took `ms`. True if the unit goes down now. */
-  failed(reason: string, ms: number): boolean {
-    const probed = this.#endProbe(ms);
-    if (!probed && ++this.#failures < failureLimit) return false;
-    const goesDown = !this.#down;
-    this.#down = { reason, probeAt: this.#clock.monotonic() + this.#backOff.next() };
-    return goesDown;
-  }
-
-  /** Ends a request that was aborted, without a result. */
-  cancelled(): void {
-    this.#endProbe(0);
-  }
-
-  #endProbe(ms: number): boolean {
-    const probed = this.#probing;
-    this.#probing = false;
-    if (probed) this.#budget.giveBack(ms);
+  function endProbe(ms: number): boolean {
+    const probed = probing;
+    probing = false;
+    if (probed) budget.giveBack(ms);
     return probed;
   }
+
+  return {
+    /** Why the unit counts as down. Undefined if it does not. */
+    get down(): string | undefined {
+      return down?.reason;
+    },
+    /** Whether the unit is down, or one failure away. Then request the value most likely answered. */
+    get isDoubtful(): boolean {
+      return down !== undefined || failures >= failureLimit - 1;
+    },
+    /** Whether a request may be sent now. While the unit is down, only an occasional probe may. */
+    admit(): boolean {
+      if (!down) return true;
+      if (probing || clock.monotonic() < down.probeAt || !budget.take()) return false;
+      probing = true;
+      return true;
+    },
+    /** Whether the next request may have a short time-out, as the last one failed. Not for every fourth probe. */
+    get brief(): boolean {
+      return failures > 0 && backOff.failures % 4 !== 3;
+    },
+    succeeded(): void {
+      endProbe(0);
+      failures = 0;
+      down = undefined;
+      backOff.reset();
+    },
+    /** Records a failed request that took `ms`. True if the unit goes down now. */
+    failed(reason: string, ms: number): boolean {
+      const probed = endProbe(ms);
+      if (!probed && ++failures < failureLimit) return false;
+      const goesDown = !down;
+      down = { reason, probeAt: clock.monotonic() + backOff.next() };
+      return goesDown;
+    },
+    /** Ends a request that was aborted, without a result. */
+    cancelled(): void {
+      endProbe(0);
+    },
+  };
 }
 
 // Grants the connection to one caller at a time: round-robin over units, first come first served within a unit.
 
 /** A fair mutex whose waiters can abort. A unit with many requests gets no more turns than others. */
-export class FairMutex {
-  #taken = false;
-  readonly #turn: Disposable = { [Symbol.dispose]: () => this.#next() };
+export function fairMutex() {
+  let taken = false;
+  const turn: Disposable = { [Symbol.dispose]: () => next() };
   /** Waiting callers by unit; the first unit is next. No set is empty. */
-  readonly #waiting = new Map<number, Set<() => void>>();
+  const waiting = new Map<number, Set<() => void>>();
 
-  get waiting(): number {
-    return this.#waiting.values().reduce((sum, { size }) => sum + size, 0);
-  }
-
-  /** Resolves on the caller's turn, which lasts until the result is disposed. Rejects with `signal.reason`. */
-  take(unit: number, signal: AbortSignal): Promise<Disposable> {
-    if (signal.aborted) return Promise.reject(signal.reason);
-    if (!this.#taken) {
-      this.#taken = true;
-      return Promise.resolve(this.#turn);
-    }
-    return new Promise((resolve, reject) => {
-      const abort = () => {
-        this.#remove(unit, begin);
-        reject(signal.reason);
-      };
-      const begin = () => {
-        signal.removeEventListener("abort", abort);
-        this.#taken = true;
-        resolve(this.#turn);
-      };
-      signal.addEventListener("abort", abort, { once: true });
-      const ofUnit = this.#waiting.get(unit);
-      if (ofUnit) ofUnit.add(begin);
-      else this.#waiting.set(unit, new Set([begin]));
-    });
-  }
-
-  #next(): void {
-    this.#taken = false;
-    const [next] = this.#waiting;
+  function next(): void {
+    taken = false;
+    const [next] = waiting;
     if (!next) return;
     const [unit, ofUnit] = next;
     const [begin] = ofUnit;
     // A unit with more requests moves to the end of the round.
-    this.#waiting.delete(unit);
-    if (ofUnit.size > 1) this.#waiting.set(unit, ofUnit);
+    waiting.delete(unit);
+    if (ofUnit.size > 1) waiting.set(unit, ofUnit);
     if (!begin) return;
     ofUnit.delete(begin);
     begin();
   }
 
-  #remove(unit: number, begin: () => void): void {
-    const ofUnit = this.#waiting.get(unit);
+  function remove(unit: number, begin: () => void): void {
+    const ofUnit = waiting.get(unit);
     ofUnit?.delete(begin);
-    if (ofUnit?.size === 0) this.#waiting.delete(unit);
+    if (ofUnit?.size === 0) waiting.delete(unit);
   }
+
+  return {
+    get waiting(): number {
+      return waiting.values().reduce((sum, { size }) => sum + size, 0);
+    },
+    /** Resolves on the caller's turn, which lasts until the result is disposed. Rejects with `signal.reason`. */
+    take(unit: number, signal: AbortSignal): Promise<Disposable> {
+      if (signal.aborted) return Promise.reject(signal.reason);
+      if (!taken) {
+        taken = true;
+        return Promise.resolve(turn);
+      }
+      return new Promise((resolve, reject) => {
+        const abort = () => {
+          remove(unit, begin);
+          reject(signal.reason);
+        };
+        const begin = () => {
+          signal.removeEventListener("abort", abort);
+          taken = true;
+          resolve(turn);
+        };
+        signal.addEventListener("abort", abort, { once: true });
+        const ofUnit = waiting.get(unit);
+        if (ofUnit) ofUnit.add(begin);
+        else waiting.set(unit, new Set([begin]));
+      });
+    },
+  };
 }

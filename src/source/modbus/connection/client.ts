@@ -7,7 +7,7 @@
 // data of a reply that matches are its bytes from the third one on.
 import { EventEmitter } from "node:events";
 import modbusSerial from "modbus-serial";
-import type { Answer, ReadRequest, UnitRequest } from "../config/pdu.ts";
+import type { Answer, UnitRequest } from "../config/pdu.ts";
 import { checkLimits, encodeIdentityRequest, functionOf, isException } from "../config/pdu.ts";
 import type { Table } from "../config/value-type.ts";
 import { copyBytes, type Framing } from "./framing.ts";
@@ -50,56 +50,46 @@ export class ReadingPort extends EventEmitter {
 }
 
 /** One request at a time over one connection. */
-export class ModbusClient {
-  readonly #framing: Framing;
-  readonly #write: (bytes: Uint8Array) => void;
-  readonly #library: Library;
-  #request: UnitRequest | undefined;
+export function modbusClient(framing: Framing, write: (bytes: Uint8Array) => void) {
+  let asked: UnitRequest | undefined;
+  const library: Library = new modbusSerial.default(new ReadingPort((pdu) => send(pdu)));
+  library.open(noReply);
 
-  constructor(framing: Framing, write: (bytes: Uint8Array) => void) {
-    this.#framing = framing;
-    this.#write = write;
-    this.#library = new modbusSerial.default(new ReadingPort((pdu) => this.#send(pdu)));
-    this.#library.open(noReply);
-  }
-
-  /** Throws `RangeError` if the protocol cannot express `request`. */
-  ask(request: UnitRequest): void {
-    this.#request = request;
-    if ("identity" in request) this.#send(encodeIdentityRequest(request));
-    else this.#readThroughLibrary(request);
-  }
-
-  /** Returns the answer once it is complete. Throws like `Framing.receive`. */
-  receive(chunk: Uint8Array): Answer | undefined {
-    return this.#decoded(this.#framing.receive(chunk));
-  }
-
-  expire(): Answer | undefined {
-    return this.#decoded(this.#framing.expire());
-  }
-
-  settle(): Answer | undefined {
-    return this.#decoded(this.#framing.settle?.());
-  }
-
-  #send(pdu: Uint8Array): void {
-    if (this.#request) this.#write(this.#framing.begin(this.#request, pdu));
-  }
-
-  #readThroughLibrary(request: ReadRequest): void {
-    checkLimits(request);
-    const { unit, table, start, count } = request;
-    this.#library[functions[table]](unit, start, count, noReply);
+  function send(pdu: Uint8Array): void {
+    if (asked) write(framing.begin(asked, pdu));
   }
 
   /** `pdu` matches the request, see `Framing.receive`. Its second byte is a length, or the MEI type. */
-  #decoded(pdu: Uint8Array | undefined): Answer | undefined {
-    const request = this.#request;
+  function decoded(pdu: Uint8Array | undefined): Answer | undefined {
+    const request = asked;
     if (!pdu || !request) return undefined;
-    this.#request = undefined;
+    asked = undefined;
     return isException(pdu, functionOf(request))
       ? { kind: "exception", code: pdu[1] ?? 0 }
       : { kind: "data", bytes: copyBytes(pdu.subarray(2)) };
   }
+
+  return {
+    /** Throws `RangeError` if the protocol cannot express `request`. */
+    ask(request: UnitRequest): void {
+      asked = request;
+      if ("identity" in request) {
+        send(encodeIdentityRequest(request));
+        return;
+      }
+      checkLimits(request);
+      const { unit, table, start, count } = request;
+      library[functions[table]](unit, start, count, noReply);
+    },
+    /** Returns the answer once it is complete. Throws like `Framing.receive`. */
+    receive(chunk: Uint8Array): Answer | undefined {
+      return decoded(framing.receive(chunk));
+    },
+    expire(): Answer | undefined {
+      return decoded(framing.expire());
+    },
+    settle(): Answer | undefined {
+      return decoded(framing.settle?.());
+    },
+  };
 }

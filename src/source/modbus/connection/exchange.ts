@@ -5,7 +5,7 @@ import type { Clock } from "../../../core/runtime.ts";
 import type { Answer, UnitRequest } from "../config/pdu.ts";
 import { dataBytes } from "../config/pdu.ts";
 import type { ByteStream } from "./byte-stream.ts";
-import { ModbusClient } from "./client.ts";
+import { modbusClient } from "./client.ts";
 import type { Exchange, Framing, GivenUp, LineRest, Result } from "./framing.ts";
 
 interface Pending {
@@ -44,7 +44,7 @@ export function streamExchange(
   givenUp: GivenUp = new Map(),
   pauseMs = 0,
 ): Exchange {
-  const client = new ModbusClient(framing, (bytes) => stream.write(bytes));
+  const client = modbusClient(framing, (bytes) => stream.write(bytes));
   let pending: Pending | undefined;
   let lost: AgentError | undefined;
   let stale = false;

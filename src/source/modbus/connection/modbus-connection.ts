@@ -2,7 +2,7 @@
 import { AgentError, isAgentError } from "../../../core/errors.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { UnitRequest } from "../config/pdu.ts";
-import { FairMutex } from "./breaker.ts";
+import { fairMutex } from "./breaker.ts";
 import type { Disturbance } from "./bus-watch.ts";
 import { slowestTimeouts, unsteadiness } from "./exchange.ts";
 import type { Exchange, Result } from "./framing.ts";
@@ -37,238 +37,213 @@ const searchTurn = -1;
 /** The source of searches in metrics, so that those of the source count polls alone. */
 const searchName = "browse";
 
-export class ModbusConnection implements AsyncDisposable {
-  readonly #options: ModbusConnectionOptions;
-  readonly #runtime: Runtime;
-  readonly #mutex = new FairMutex();
-  #exchange: Exchange;
-  readonly #answered = new Set<number>();
-  #silent = 0;
-  /** Total time with a request in flight. */
-  busyMs = 0;
-  #endedAt = Number.NEGATIVE_INFINITY;
+interface Ask {
+  readonly request: UnitRequest;
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+  /** See `ModbusConnection.read`. Undefined: see `ModbusConnection.search`. */
+  readonly conclusive: boolean | undefined;
+}
+
+export type ModbusConnection = Awaited<ReturnType<typeof openModbusConnection>>;
+
+/** Connects. Rejects with `SOURCE_*` or `signal.reason`. */
+export async function openModbusConnection(
+  options: ModbusConnectionOptions,
+  runtime: Runtime,
+  connecting: AbortSignal,
+) {
+  const { clock, metrics } = runtime;
+  let exchange = await options.connect(connecting);
+  const mutex = fairMutex();
+  const answered = new Set<number>();
+  let silent = 0;
+  let busyMs = 0;
+  let endedAt = Number.NEGATIVE_INFINITY;
   /** Discarded replies of this exchange that the metric includes. */
-  #counted = 0;
+  let counted = 0;
   /** Units that did not answer a conclusive request since the last byte came. */
-  readonly #silentUnits = new Set<number>();
-  #notBefore: number;
+  const silentUnits = new Set<number>();
   /** Recent slowest answer in milliseconds; it decays with each answer. */
-  #slowestMs = 0;
-  #failure: AgentError | undefined;
+  let slowestMs = 0;
+  let failure: AgentError | undefined;
   /** Aborted when the connection is disposed. */
-  readonly #closing = new AbortController();
+  const closing = new AbortController();
   /** Aborted when the connection is used again or disposed. */
-  #lingering = new AbortController();
-  #released = false;
+  let lingering = new AbortController();
+  let released = false;
   /** The error of the last connection that the device closed during a request. */
-  #closedOver: AgentError | undefined;
-  #isUsed = false;
+  let closedOver: AgentError | undefined;
+  let isUsed = false;
+  let notBefore = clock.monotonic() + options.pauseAfterConnectMs;
 
-  private constructor(options: ModbusConnectionOptions, runtime: Runtime, exchange: Exchange) {
-    this.#options = options;
-    this.#runtime = runtime;
-    this.#exchange = exchange;
-    this.#notBefore = runtime.clock.monotonic() + options.pauseAfterConnectMs;
-  }
-
-  /** Connects. Rejects with `SOURCE_*` or `signal.reason`. */
-  static async open(
-    options: ModbusConnectionOptions,
-    runtime: Runtime,
-    signal: AbortSignal,
-  ): Promise<ModbusConnection> {
-    return new ModbusConnection(options, runtime, await options.connect(signal));
-  }
-
-  /** Whether one more silence may end the connection. Then request the value most likely answered. */
-  get isNearlyLost(): boolean {
-    return this.#silent >= silentLimit - 1;
-  }
-
-  /** Milliseconds after which an answer is unlikely: 4 × the recent slowest, from 50 to `timeoutMs` (the default). */
-  unlikelyAfter(timeoutMs: number): number {
-    if (this.#answered.size === 0) return timeoutMs;
-    return Math.min(timeoutMs, Math.max(shortestProbeMs, this.#slowestMs * 4));
-  }
-
-  /** Whether every further request is rejected. */
-  get isLost(): boolean {
-    return this.#failure !== undefined;
-  }
-
-  get disturbances(): readonly Disturbance[] {
-    return this.#options.disturbances?.() ?? [];
-  }
-
-  /**
-   * Resolves with the result of `request`, after waiting for its turn. Rejects with `SOURCE_*` if the link is lost,
-   * from then on always, or with `signal.reason`. `conclusive`: silence means that the unit is absent. If false, the
-   * address may be the reason, which never ends the connection.
-   */
-  async read(request: UnitRequest, timeoutMs: number, signal: AbortSignal, conclusive = true): Promise<Result> {
-    using _turn = await this.#mutex.take(request.unit, signal);
-    return await this.#read(request, timeoutMs, signal, conclusive);
-  }
-
-  /**
-   * Like `read`, for a unit or address that may not exist. The result has no effect on the state of the connection or
-   * of its units. `signal` ends only the wait for the turn: a late answer could be mistaken for that of a poll.
-   */
-  async search(request: UnitRequest, timeoutMs: number, signal: AbortSignal): Promise<Result> {
-    using _turn = await this.#mutex.take(searchTurn, signal);
-    return await this.#read(request, timeoutMs, this.#closing.signal, undefined);
-  }
-
-  /** Call on the caller's turn. `conclusive`: see `read`; undefined: see `search`. */
-  async #read(
-    request: UnitRequest,
-    timeoutMs: number,
-    signal: AbortSignal,
-    conclusive: boolean | undefined,
-  ): Promise<Result> {
-    if (this.#failure) throw this.#failure;
+  /** Call on the caller's turn. */
+  async function readInTurn(ask: Ask): Promise<Result> {
+    if (failure) throw failure;
     // Each abort would create an error with its stack.
-    if (!this.#lingering.signal.aborted) this.#lingering.abort();
+    if (!lingering.signal.aborted) lingering.abort();
     try {
-      const telling = this.#exchange.telling(request);
-      const result = telling
-        ? await this.#exchangeTold(telling, request, timeoutMs, signal, conclusive)
-        : await this.#exchangeOne(request, timeoutMs, signal, conclusive);
-      if (this.#options.closeAfterPoll && !this.#failure) void this.#releaseSoon();
+      const telling = exchange.telling(ask.request);
+      const result = await (telling ? exchangeTold(telling, ask) : exchangeOne(ask));
+      if (options.closeAfterPoll && !failure) void releaseSoon();
       return result;
     } catch (error) {
-      if (error instanceof AgentError) this.#failure ??= error;
+      if (error instanceof AgentError) failure ??= error;
       throw error;
     }
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#lingering.abort();
-    this.#failure ??= new AgentError("SOURCE_UNREACHABLE", "the connection was closed");
-    this.#closing.abort(this.#failure);
-    this.#countDiscarded();
-    await this.#exchange[Symbol.asyncDispose]();
-  }
-
   /** First resolves doubts about late answers by `telling`. Extends the time-out for a slow unit. */
-  async #exchangeTold(
-    telling: UnitRequest,
-    request: UnitRequest,
-    timeoutMs: number,
-    signal: AbortSignal,
-    conclusive: boolean | undefined,
-  ): Promise<Result> {
-    const start = this.#runtime.clock.monotonic();
-    const first = await this.#exchangeOne(telling, timeoutMs, signal, conclusive);
+  async function exchangeTold(telling: UnitRequest, ask: Ask): Promise<Result> {
+    const start = clock.monotonic();
+    const first = await exchangeOne({ ...ask, request: telling });
     if (first.kind === "silence" || first.kind === "contested") return first;
-    const tookMs = this.#runtime.clock.monotonic() - start;
-    const patienceMs = Math.min(tookMs * unsteadiness, timeoutMs * slowestTimeouts);
-    return await this.#exchangeOne(request, Math.max(timeoutMs, patienceMs), signal, conclusive);
+    const tookMs = clock.monotonic() - start;
+    const patienceMs = Math.min(tookMs * unsteadiness, ask.timeoutMs * slowestTimeouts);
+    return await exchangeOne({ ...ask, timeoutMs: Math.max(ask.timeoutMs, patienceMs) });
   }
 
-  async #exchangeOne(
-    request: UnitRequest,
-    timeoutMs: number,
-    signal: AbortSignal,
-    conclusive: boolean | undefined,
-  ): Promise<Result> {
-    const { clock, metrics } = this.#runtime;
-    const source = conclusive === undefined ? searchName : this.#options.name;
-    const waitMs = timeoutMs + (this.#options.extraMs?.(request) ?? 0);
+  async function exchangeOne({ request, timeoutMs, signal, conclusive }: Ask): Promise<Result> {
+    const source = conclusive === undefined ? searchName : options.name;
+    const waitMs = timeoutMs + (options.extraMs?.(request) ?? 0);
     let start: number;
     let result: Result;
     // Repeats a request that a gateway never received because it closes the connection after each reply.
     do {
-      if (this.#exchange.lost) await this.#reopen(this.#exchange.lost, signal);
-      const pause = this.#notBefore - clock.monotonic();
+      if (exchange.lost) await reopen(exchange.lost, signal);
+      const pause = notBefore - clock.monotonic();
       if (pause > 0) await clock.sleep(pause, signal);
       start = clock.monotonic();
-      result = await this.#exchange
-        .run(request, waitMs, signal)
-        .catch((error: unknown) => this.#closed(error, conclusive));
-    } while (this.#isUsed && this.#exchange.lost && this.#exchange.lost === this.#closedOver);
+      result = await exchange.run(request, waitMs, signal).catch((error: unknown) => silenceOf(error, conclusive));
+    } while (isUsed && exchange.lost && exchange.lost === closedOver);
     const end = clock.monotonic();
-    this.#notBefore = end + this.#options.delayMs;
-    this.busyMs += end - start;
+    notBefore = end + options.delayMs;
+    busyMs += end - start;
     // Bytes since the last request count, too: a unit may be slower than its time-out.
-    const received = this.#exchange.receivedAt > this.#endedAt;
-    this.#endedAt = end;
+    const received = exchange.receivedAt > endedAt;
+    endedAt = end;
 
     const unit = String(request.unit);
-    this.#countDiscarded();
+    countDiscarded();
     metrics.counter(requestsTotal).add(1, { source, unit, outcome: outcomes[result.kind] });
     if ("tookMs" in result || received || (result.kind === "silence" && result.received)) {
-      this.#silent = 0;
-      this.#silentUnits.clear();
+      silent = 0;
+      silentUnits.clear();
     } else if (result.kind === "silence" && conclusive !== undefined)
-      this.#hearNothing(request.unit, conclusive, result.closed !== undefined);
+      hearNothing(request.unit, conclusive, result.closed !== undefined);
     if ("tookMs" in result) {
-      this.#isUsed = true;
+      isUsed = true;
       if (result.kind === "exception")
         metrics.counter(exceptionsTotal).add(1, { source, unit, code: String(result.code) });
       metrics.histogram(roundTrip).observe(result.tookMs / 1_000, { source });
       if (conclusive === undefined) return result;
-      this.#slowestMs = Math.max(result.tookMs, this.#slowestMs * 0.999);
-      this.#answered.add(request.unit);
+      slowestMs = Math.max(result.tookMs, slowestMs * 0.999);
+      answered.add(request.unit);
     }
     return result;
   }
 
   /** Includes replies that came without a request in flight. */
-  #countDiscarded(): void {
-    const { discarded } = this.#exchange;
-    if (discarded > this.#counted)
-      this.#runtime.metrics.counter(discardedTotal).add(discarded - this.#counted, { source: this.#options.name });
-    this.#counted = discarded;
+  function countDiscarded(): void {
+    const { discarded } = exchange;
+    if (discarded > counted) metrics.counter(discardedTotal).add(discarded - counted, { source: options.name });
+    counted = discarded;
   }
 
   /** Treats a close during a request as silence. Rethrows for a conclusive request if no unit has ever answered. */
-  #closed(error: unknown, conclusive: boolean | undefined): Result {
-    if (this.#failure || !this.#options.isCloseable || (conclusive && this.#answered.size === 0)) throw error;
-    if (error !== this.#exchange.lost || !isAgentError(error, "SOURCE_UNREACHABLE")) throw error;
-    this.#closedOver = error;
+  function silenceOf(error: unknown, conclusive: boolean | undefined): Result {
+    if (failure || !options.isCloseable || (conclusive && answered.size === 0)) throw error;
+    if (error !== exchange.lost || !isAgentError(error, "SOURCE_UNREACHABLE")) throw error;
+    closedOver = error;
     return { kind: "silence", mismatch: undefined, received: false, closed: error.message };
   }
 
   /** Throws if all units that ever answered, or all units if none did, are silent: the connection is dead. */
-  #hearNothing(unit: number, conclusive: boolean, closed: boolean): void {
-    this.#silent++;
-    if (conclusive) this.#silentUnits.add(unit);
-    const expected = this.#answered.size > 0 ? this.#answered : this.#options.units;
-    if (this.#silent < silentLimit || ![...expected].every((other) => this.#silentUnits.has(other))) return;
-    const message = `not a byte came back for ${this.#silent} requests in a row`;
-    const { silenceHint: hint } = this.#options;
+  function hearNothing(unit: number, conclusive: boolean, closed: boolean): void {
+    silent++;
+    if (conclusive) silentUnits.add(unit);
+    const expected = answered.size > 0 ? answered : options.units;
+    if (silent < silentLimit || ![...expected].every((other) => silentUnits.has(other))) return;
+    const message = `not a byte came back for ${silent} requests in a row`;
+    const { silenceHint: hint } = options;
     throw (
-      (closed ? this.#closedOver : undefined) ??
+      (closed ? closedOver : undefined) ??
       new AgentError("SOURCE_UNREACHABLE", message, { ...(hint !== undefined && { hint }) })
     );
   }
 
   /** Closes the connection for other clients, unless it is soon used again. Never rejects. */
-  async #releaseSoon(): Promise<void> {
-    this.#lingering = new AbortController();
-    const { signal } = this.#lingering;
-    await this.#runtime.clock.sleep(lingerMs, signal).catch(() => {});
+  async function releaseSoon(): Promise<void> {
+    lingering = new AbortController();
+    const { signal } = lingering;
+    await clock.sleep(lingerMs, signal).catch(() => {});
     // The connection may be used again at the very moment of the time-out.
     if (signal.aborted) return;
-    this.#released = true;
-    await this.#exchange[Symbol.asyncDispose]();
+    released = true;
+    await exchange[Symbol.asyncDispose]();
   }
 
   /** Reopens a connection that the device closed while idle or during a request. That is not a loss. */
-  async #reopen(cause: AgentError, signal: AbortSignal): Promise<void> {
-    const idleClose = this.#answered.size > 0 && cause.code === "SOURCE_UNREACHABLE";
-    const ownDoing = this.#released || this.#exchange.stale;
-    if (!idleClose && !ownDoing && cause !== this.#closedOver) throw cause;
-    this.#countDiscarded();
-    await this.#exchange[Symbol.asyncDispose]();
-    this.#exchange = await this.#options.connect(signal);
-    this.#isUsed = false;
-    this.#counted = this.#exchange.discarded;
-    this.#notBefore = this.#runtime.clock.monotonic() + this.#options.pauseAfterConnectMs;
-    if (!this.#released) this.#runtime.metrics.counter(reconnectsTotal).add(1, { source: this.#options.name });
-    this.#released = false;
+  async function reopen(cause: AgentError, signal: AbortSignal): Promise<void> {
+    const idleClose = answered.size > 0 && cause.code === "SOURCE_UNREACHABLE";
+    const ownDoing = released || exchange.stale;
+    if (!idleClose && !ownDoing && cause !== closedOver) throw cause;
+    countDiscarded();
+    await exchange[Symbol.asyncDispose]();
+    exchange = await options.connect(signal);
+    isUsed = false;
+    counted = exchange.discarded;
+    notBefore = clock.monotonic() + options.pauseAfterConnectMs;
+    if (!released) metrics.counter(reconnectsTotal).add(1, { source: options.name });
+    released = false;
   }
+
+  return {
+    /** Total time with a request in flight. */
+    get busyMs(): number {
+      return busyMs;
+    },
+    /** Whether one more silence may end the connection. Then request the value most likely answered. */
+    get isNearlyLost(): boolean {
+      return silent >= silentLimit - 1;
+    },
+    /** Milliseconds after which an answer is unlikely: 4 × the recent slowest, from 50 to `timeoutMs` (the default). */
+    unlikelyAfter(timeoutMs: number): number {
+      if (answered.size === 0) return timeoutMs;
+      return Math.min(timeoutMs, Math.max(shortestProbeMs, slowestMs * 4));
+    },
+    /** Whether every further request is rejected. */
+    get isLost(): boolean {
+      return failure !== undefined;
+    },
+    get disturbances(): readonly Disturbance[] {
+      return options.disturbances?.() ?? [];
+    },
+    /**
+     * Resolves with the result of `request`, after waiting for its turn. Rejects with `SOURCE_*` if the link is lost,
+     * from then on always, or with `signal.reason`. `conclusive`: silence means that the unit is absent. If false, the
+     * address may be the reason, which never ends the connection.
+     */
+    async read(request: UnitRequest, timeoutMs: number, signal: AbortSignal, conclusive = true): Promise<Result> {
+      using _turn = await mutex.take(request.unit, signal);
+      return await readInTurn({ request, timeoutMs, signal, conclusive });
+    },
+    /**
+     * Like `read`, for a unit or address that may not exist. The result has no effect on the state of the connection or
+     * of its units. `signal` ends only the wait for the turn: a late answer could be mistaken for that of a poll.
+     */
+    async search(request: UnitRequest, timeoutMs: number, signal: AbortSignal): Promise<Result> {
+      using _turn = await mutex.take(searchTurn, signal);
+      return await readInTurn({ request, timeoutMs, signal: closing.signal, conclusive: undefined });
+    },
+    async [Symbol.asyncDispose](): Promise<void> {
+      lingering.abort();
+      failure ??= new AgentError("SOURCE_UNREACHABLE", "the connection was closed");
+      closing.abort(failure);
+      countDiscarded();
+      await exchange[Symbol.asyncDispose]();
+    },
+  };
 }
 
 const outcomes = {

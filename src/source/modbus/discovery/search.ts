@@ -11,7 +11,7 @@ import { type ModbusOptions, modbusTag } from "../config/options.ts";
 import type { UnitRequest } from "../config/pdu.ts";
 import { plan, split } from "../config/plan.ts";
 import { type PollTarget, pollTargets } from "../config/tag-reads.ts";
-import { FairMutex } from "../connection/breaker.ts";
+import { fairMutex } from "../connection/breaker.ts";
 import { consequenceOf, type Result } from "../connection/framing.ts";
 import { enterSearch, sourceConnecting } from "../connection/precedence.ts";
 import { decodeBlock } from "../polling/readings.ts";
@@ -32,7 +32,7 @@ export async function searchModbus(target: BrowseTarget, runtime: Runtime, signa
   const running = () => runningAt(target, options);
   await using opening = new AsyncDisposableStack();
   const link = opening.use(
-    new SearchConnection(
+    searchConnection(
       connectionOf(options.url),
       running,
       () => {
@@ -48,11 +48,10 @@ export async function searchModbus(target: BrowseTarget, runtime: Runtime, signa
   const known = asked.filter((unit) => polled.includes(unit));
   // Units of the source are what the person most likely looks for.
   const order = [...known, ...asked.filter((unit) => !known.includes(unit))];
-  const values = new NodeValues(options, link, runtime);
   const opened = opening.move();
   return {
     nodes: () => searchNodes({ ...search, asked: order, known }, link),
-    values: (nodes) => values.read(nodes),
+    values: nodeReader(options, link, runtime),
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
 }
@@ -73,84 +72,72 @@ function runningAt({ running }: BrowseTarget, { url }: ModbusOptions): ModbusSou
 const releaseTurn = -1;
 
 /** The connection of the running source while it has one, otherwise one of its own, unless a source connects. */
-class SearchConnection implements ProbeConnection {
-  readonly #place: string;
-  readonly #running: () => ModbusSource | undefined;
-  readonly #open: () => Promise<ProbeConnection>;
-  readonly #signal: AbortSignal;
-  readonly #mutex = new FairMutex();
-  readonly #search: Disposable;
-  #own: ProbeConnection | undefined;
-
-  constructor(
-    place: string,
-    running: () => ModbusSource | undefined,
-    open: () => Promise<ProbeConnection>,
-    signal: AbortSignal,
-  ) {
-    this.#place = place;
-    this.#running = running;
-    this.#open = open;
-    this.#signal = signal;
-    this.#search = enterSearch(place, () => this.#release());
-  }
-
-  /** Rejects as `openConnection` does. */
-  async connect(): Promise<void> {
-    using _turn = await this.#turn(releaseTurn);
-    if (!this.#running()) this.#own = await this.#open();
-  }
-
-  async read(request: UnitRequest, timeoutMs: number): Promise<Result> {
-    using _turn = await this.#turn(request.unit);
-    const source = this.#running();
-    if (!source) {
-      this.#own ??= await this.#open();
-      try {
-        return await this.#own.read(request, timeoutMs);
-      } catch (error) {
-        // The next request opens another one.
-        await this.#closeOwn();
-        throw error;
-      }
-    }
-    await this.#closeOwn();
-    try {
-      return await source.search(request, timeoutMs, this.#signal);
-    } catch (error) {
-      if (!(error instanceof AgentError)) throw error;
-      return { kind: "silence", mismatch: error.message, received: true };
-    }
-  }
+function searchConnection(
+  place: string,
+  running: () => ModbusSource | undefined,
+  open: () => Promise<ProbeConnection>,
+  signal: AbortSignal,
+) {
+  const mutex = fairMutex();
+  let owned: ProbeConnection | undefined;
+  const search = enterSearch(place, () => release());
 
   /** A turn in which no source connects. A connecting source waits for a turn, too. */
-  async #turn(unit: number): Promise<Disposable> {
+  async function turn(unit: number): Promise<Disposable> {
     for (;;) {
-      const turn = await this.#mutex.take(unit, this.#signal);
-      const connecting = this.#running() ? undefined : sourceConnecting(this.#place);
+      const turn = await mutex.take(unit, signal);
+      const connecting = running() ? undefined : sourceConnecting(place);
       if (!connecting) return turn;
       turn[Symbol.dispose]();
-      await orAbort(connecting, this.#signal);
+      await orAbort(connecting, signal);
     }
   }
 
-  async #release(): Promise<boolean> {
+  async function release(): Promise<boolean> {
     // Once the search has ended, its connection is closed.
-    using turn = await this.#mutex.take(releaseTurn, this.#signal).catch(() => undefined);
-    return turn !== undefined && (await this.#closeOwn());
+    using turn = await mutex.take(releaseTurn, signal).catch(() => undefined);
+    return turn !== undefined && (await closeOwn());
   }
 
-  async #closeOwn(): Promise<boolean> {
-    const own = this.#own;
-    this.#own = undefined;
+  async function closeOwn(): Promise<boolean> {
+    const own = owned;
+    owned = undefined;
     await own?.[Symbol.asyncDispose]();
     return own !== undefined;
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#search[Symbol.dispose]();
-    await this.#closeOwn();
-  }
+  return {
+    /** Rejects as `openConnection` does. */
+    async connect(): Promise<void> {
+      using _turn = await turn(releaseTurn);
+      if (!running()) owned = await open();
+    },
+    async read(request: UnitRequest, timeoutMs: number): Promise<Result> {
+      using _turn = await turn(request.unit);
+      const source = running();
+      if (!source) {
+        owned ??= await open();
+        try {
+          return await owned.read(request, timeoutMs);
+        } catch (error) {
+          // The next request opens another one.
+          await closeOwn();
+          throw error;
+        }
+      }
+      await closeOwn();
+      try {
+        return await source.search(request, timeoutMs, signal);
+      } catch (error) {
+        if (!(error instanceof AgentError)) throw error;
+        return { kind: "silence", mismatch: error.message, received: true };
+      }
+    },
+    async [Symbol.asyncDispose](): Promise<void> {
+      search[Symbol.dispose]();
+      await closeOwn();
+    },
+  };
 }
 
 /** Whether the node stands for a value: not for a unit, a range or a code that often means "no value". */
@@ -159,27 +146,29 @@ function isReadable({ depth, value, tag }: BrowsedNode): boolean {
 }
 
 /** Reads found nodes again. */
-class NodeValues {
-  readonly #options: ModbusOptions;
-  readonly #link: SearchConnection;
-  readonly #runtime: Runtime;
+function nodeReader(
+  options: ModbusOptions,
+  link: Pick<ProbeConnection, "read">,
+  { clock }: Runtime,
+): DeviceSearch["values"] {
   /** Requests so far, so that a call that ends early is continued by the next one. */
-  #turn = 0;
+  let turn = 0;
 
-  constructor(options: ModbusOptions, link: SearchConnection, runtime: Runtime) {
-    this.#options = options;
-    this.#link = link;
-    this.#runtime = runtime;
+  async function readBlock(target: PollTarget, block: TagBlock): Promise<readonly Reading[]> {
+    const { table, start, count } = block;
+    const result = await link.read({ unit: target.unit, table, start, count }, target.timeoutMs);
+    if (result.kind === "data") return readingsOf([decodeBlock(block, result.bytes, result.at)]);
+    if (result.kind !== "exception" || consequenceOf(result.code) !== "split") return [];
+    const halves = split(block) ?? [];
+    return (await Promise.all(halves.map((half) => readBlock(target, half)))).flat();
   }
 
-  /** Values in the order of `nodes`; undefined: not read this time, or not a usable value. */
-  async read(nodes: readonly BrowsedNode[]): Promise<readonly BrowsedNode["value"][]> {
-    const { clock } = this.#runtime;
+  return async (nodes) => {
     const places = nodes.flatMap((node, index) => {
       const tag = isReadable(node) ? modbusTag.safeParse(node.tag).data : undefined;
       return tag ? [{ index, tag: { ...tag, every: everyMs } }] : [];
     });
-    const targets = pollTargets({ options: this.#options, tags: places.map(({ tag }) => tag) });
+    const targets = pollTargets({ options, tags: places.map(({ tag }) => tag) });
     const blocks = targets.flatMap((target) =>
       // Addresses between the nodes may be refused, so that the whole request fails.
       plan(target.wanted, { ...target.limits, maxGap: 0 }).map((block) => ({ target, block })),
@@ -187,21 +176,12 @@ class NodeValues {
     const values: BrowsedNode["value"][] = nodes.map(() => undefined);
     const end = clock.monotonic() + valuesWithinMs;
     for (let left = blocks.length; left > 0 && clock.monotonic() < end; left--) {
-      const next = blocks[this.#turn++ % blocks.length];
-      for (const { tag, value } of next ? await this.#readBlock(next.target, next.block) : []) {
+      const next = blocks[turn++ % blocks.length];
+      for (const { tag, value } of next ? await readBlock(next.target, next.block) : []) {
         const place = places[tag];
         if (place) values[place.index] = value;
       }
     }
     return values;
-  }
-
-  async #readBlock(target: PollTarget, block: TagBlock): Promise<readonly Reading[]> {
-    const { table, start, count } = block;
-    const result = await this.#link.read({ unit: target.unit, table, start, count }, target.timeoutMs);
-    if (result.kind === "data") return readingsOf([decodeBlock(block, result.bytes, result.at)]);
-    if (result.kind !== "exception" || consequenceOf(result.code) !== "split") return [];
-    const halves = split(block) ?? [];
-    return (await Promise.all(halves.map((half) => this.#readBlock(target, half)))).flat();
-  }
+  };
 }

@@ -16,7 +16,7 @@ import { streamExchange } from "../connection/exchange.ts";
 import type { Exchange, GivenUp } from "../connection/framing.ts";
 import { LateReplyTracker } from "../connection/late-reply-tracker.ts";
 import { MbapFraming } from "../connection/mbap-framing.ts";
-import { ModbusConnection } from "../connection/modbus-connection.ts";
+import { type ModbusConnection, openModbusConnection } from "../connection/modbus-connection.ts";
 import { takePrecedence } from "../connection/precedence.ts";
 import { gapMs, lineRest, openSerial, wireMs } from "../connection/serial-stream.ts";
 import { loadDeviceQuirks } from "./device-quirks.ts";
@@ -107,7 +107,7 @@ export async function openConnection(
     const framing = url.frames === "mbap" ? mbap(false) : bus({ reopen: true, peer });
     return streamExchange(stream, framing, clock, undefined, givenUp, delayMs);
   };
-  return await ModbusConnection.open(
+  return await openModbusConnection(
     {
       name,
       units,

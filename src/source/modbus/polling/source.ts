@@ -8,7 +8,7 @@ import { silenceHint } from "../config/endpoint.ts";
 import type { ModbusOptions } from "../config/options.ts";
 import type { ReadRequest, UnitRequest } from "../config/pdu.ts";
 import type { ModbusConfig, PollTarget } from "../config/tag-reads.ts";
-import { ProbeBudget, UnitBreaker } from "../connection/breaker.ts";
+import { probeBudget, type UnitBreaker, unitBreaker } from "../connection/breaker.ts";
 import type { Result } from "../connection/framing.ts";
 import { droppedTotal, skippedTotal } from "../connection/metrics.ts";
 import type { ModbusConnection } from "../connection/modbus-connection.ts";
@@ -73,12 +73,12 @@ export class ModbusSource implements Source {
     // TCP loses no requests, so a repetition would not help.
     const retries = config.options.retries ?? (url.transport === "tcp" ? 0 : 1);
     const restMs = url.transport === "serial" ? lineRest(url.line, config.options.timeout).guardMs : 0;
-    const budget = new ProbeBudget(runtime.clock);
+    const budget = probeBudget(runtime.clock);
     // If a time-out closes the connection, a late answer is never seen. Wait longer to detect a slow unit.
     let patientLeft = url.transport === "tcp" && url.frames !== "mbap" ? patientProbes : 0;
     const mayBePatient = () => patientLeft-- > 0;
     this.#polls = targets.map((target) => {
-      const breaker = this.#breakers.get(target.unit) ?? new UnitBreaker(runtime.clock, runtime.random, budget);
+      const breaker = this.#breakers.get(target.unit) ?? unitBreaker(runtime.clock, runtime.random, budget);
       this.#breakers.set(target.unit, breaker);
       const { time } = config.options;
       return new Poll({ target, time, retries, restMs, link, mayBePatient, breaker, learned }, runtime);

@@ -8,7 +8,7 @@ import { numericNamespaces } from "../config/node-address.ts";
 import type { OpcuaConfig, OpcuaOptions } from "../config/options.ts";
 import { openHistoryMemory } from "../history/history-memory.ts";
 import { Monitoring } from "../monitoring/monitoring.ts";
-import { Positions } from "../monitoring/positions.ts";
+import { openPositions } from "../monitoring/positions.ts";
 import { planGroups, requestedCounts } from "../monitoring/publishing-group.ts";
 import { handedOver, type NoSubscription, obtainSubscription, type Subscription } from "../monitoring/subscription.ts";
 import { rememberNamespaces } from "../nodes/address-space.ts";
@@ -105,7 +105,7 @@ async function begin(connected: Connected, signal: AbortSignal): Promise<OpcuaSo
   const groups = options.mode === "poll" ? [] : planGroups(options, rates, limits.itemsPerSubscription);
   const since = clock.monotonic();
   const positionsFile = resumption.guest ? undefined : join(stateDir, "positions.json");
-  const positions = resources.use(await Positions.open(positionsFile, log, config.agent));
+  const positions = resources.use(await openPositions(positionsFile, log, config.agent));
   const counts = (publishingMs: number) => requestedCounts(options, publishingMs);
   const obtaining = { link, facts, resumption, positions, counts, log };
   const subscriptions: Subscription[] = [];

@@ -24,95 +24,73 @@ const content = z.object({
 const leastBytes = 4_096;
 
 /** The file is not synced. After a power cut it may be outdated, and stored messages count as missing. */
-export class Positions implements AsyncDisposable {
-  readonly #file: InPlaceFile | undefined;
-  readonly #log: Logger;
-  readonly #next: Map<string, number>;
-  readonly #lagging: Set<string>;
+export type Positions = Awaited<ReturnType<typeof openPositions>>;
+
+/**
+ * Without `path` nothing is stored. `agent`: the agent that reads the source now. Never rejects: an unreadable file
+ * counts as missing.
+ */
+export async function openPositions(path: string | undefined, log: Logger, agent = "") {
+  const stored = path === undefined ? undefined : await readStateFile(path, content);
+  const next = new Map(Object.entries(stored?.next ?? {}));
+  const isOwn = stored?.agent === undefined || stored.agent === agent;
+  const lagging = new Set(isOwn ? stored?.lagging : next.keys());
   /** Longest content so far. */
-  #bytes: number;
-  #failed = false;
+  let length = Math.max(
+    leastBytes,
+    (path === undefined ? undefined : statSync(path, { throwIfNoEntry: false }))?.size ?? 0,
+  );
+  let failed = false;
+  const text = () => {
+    const state = { version: 1, agent, next: Object.fromEntries(next), lagging: [...lagging] };
+    const bytes = Buffer.from(JSON.stringify(state).padEnd(length));
+    length = bytes.length;
+    return bytes;
+  };
+  const file = path === undefined ? undefined : new InPlaceFile(path, text);
 
-  private constructor(
-    path: string | undefined,
-    log: Logger,
-    agent: string,
-    size: number,
-    stored?: z.output<typeof content>,
-  ) {
-    this.#bytes = Math.max(leastBytes, size);
-    const text = () => {
-      const [next, lagging] = [Object.fromEntries(this.#next), [...this.#lagging]];
-      const bytes = Buffer.from(JSON.stringify({ version: 1, agent, next, lagging }).padEnd(this.#bytes));
-      this.#bytes = bytes.length;
-      return bytes;
-    };
-    this.#file = path === undefined ? undefined : new InPlaceFile(path, text);
-    this.#log = log;
-    this.#next = new Map(Object.entries(stored?.next ?? {}));
-    const isOwn = stored?.agent === undefined || stored.agent === agent;
-    this.#lagging = new Set(isOwn ? stored?.lagging : this.#next.keys());
-  }
-
-  /**
-   * Without `path` nothing is stored. `agent`: the agent that reads the source now. Never rejects: an unreadable file
-   * counts as missing.
-   */
-  static async open(path: string | undefined, log: Logger, agent = ""): Promise<Positions> {
-    if (path === undefined) return new Positions(path, log, agent, 0);
-    const stored = await readStateFile(path, content);
-    const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
-    return new Positions(path, log, agent, size, stored);
-  }
-
-  /** Number of the first message that is not on disk. Undefined if unknown. */
-  next(subscription: SubscriptionKey): number | undefined {
-    return this.#next.get(keyOf(subscription));
-  }
-
-  /**
-   * Whether `next` is from another agent and possibly outdated: a killed reader has acknowledged messages that are on
-   * its own disk after it last handed over its files. False once this agent has stored a message.
-   */
-  lags(subscription: SubscriptionKey): boolean {
-    return this.#lagging.has(keyOf(subscription));
-  }
-
-  /** Adds the fresh subscriptions and removes all but these and the kept ones. Resolves once written. */
-  begin(fresh: readonly SubscriptionKey[], kept: readonly SubscriptionKey[]): Promise<void> {
-    const going = new Set(kept.map(keyOf));
-    for (const key of this.#next.keys()) if (!going.has(key) && this.#next.delete(key)) this.#lagging.delete(key);
-    for (const subscription of fresh) this.#next.set(keyOf(subscription), 1);
-    return this.#write();
-  }
-
-  /**
-   * Records that all messages up to this one are on disk. Resolves once written, or after logging a write error.
-   * Acknowledge only then.
-   */
-  reached(subscription: SubscriptionKey, sequenceNumber: number): Promise<void> {
-    const key = keyOf(subscription);
-    const before = this.#next.get(key);
-    const next = after(sequenceNumber);
-    if (before !== undefined && !behind(before, next)) return Promise.resolve();
-    this.#lagging.delete(key);
-    this.#next.set(key, next);
-    return this.#write();
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#file?.[Symbol.asyncDispose]();
-  }
-
-  async #write(): Promise<void> {
+  async function write(): Promise<void> {
     try {
-      await this.#file?.write();
-      this.#failed = false;
+      await file?.write();
+      failed = false;
     } catch (error) {
-      if (!this.#failed) this.#log.warn({ err: error }, "cannot persist acknowledged sequence numbers");
-      this.#failed = true;
+      if (!failed) log.warn({ err: error }, "cannot persist acknowledged sequence numbers");
+      failed = true;
     }
   }
+
+  return {
+    /** Number of the first message that is not on disk. Undefined if unknown. */
+    next: (subscription: SubscriptionKey): number | undefined => next.get(keyOf(subscription)),
+    /**
+     * Whether `next` is from another agent and possibly outdated: a killed reader has acknowledged messages that are on
+     * its own disk after it last handed over its files. False once this agent has stored a message.
+     */
+    lags: (subscription: SubscriptionKey): boolean => lagging.has(keyOf(subscription)),
+    /** Adds the fresh subscriptions and removes all but these and the kept ones. Resolves once written. */
+    begin(fresh: readonly SubscriptionKey[], kept: readonly SubscriptionKey[]): Promise<void> {
+      const going = new Set(kept.map(keyOf));
+      for (const key of next.keys()) if (!going.has(key) && next.delete(key)) lagging.delete(key);
+      for (const subscription of fresh) next.set(keyOf(subscription), 1);
+      return write();
+    },
+    /**
+     * Records that all messages up to this one are on disk. Resolves once written, or after logging a write error.
+     * Acknowledge only then.
+     */
+    async reached(subscription: SubscriptionKey, sequenceNumber: number): Promise<void> {
+      const key = keyOf(subscription);
+      const before = next.get(key);
+      const following = after(sequenceNumber);
+      if (before !== undefined && !behind(before, following)) return;
+      lagging.delete(key);
+      next.set(key, following);
+      await write();
+    },
+    async [Symbol.asyncDispose](): Promise<void> {
+      await file?.[Symbol.asyncDispose]();
+    },
+  };
 }
 
 function keyOf({ id, started }: SubscriptionKey): string {

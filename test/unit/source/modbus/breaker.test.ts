@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
-import { ProbeBudget, UnitBreaker } from "../../../../src/source/modbus/connection/breaker.ts";
+import { probeBudget, type UnitBreaker, unitBreaker } from "../../../../src/source/modbus/connection/breaker.ts";
 import { ManualClock } from "../../../support/runtime.ts";
 
 function breakers(count: number) {
   const clock = new ManualClock();
-  const budget = new ProbeBudget(clock);
-  return { clock, units: Array.from({ length: count }, () => new UnitBreaker(clock, () => 1, budget)) };
+  const budget = probeBudget(clock);
+  return { clock, units: Array.from({ length: count }, () => unitBreaker(clock, () => 1, budget)) };
 }
 
 function fail(breaker: UnitBreaker, times: number): void {

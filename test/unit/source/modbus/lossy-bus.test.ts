@@ -9,7 +9,7 @@ import type { ByteStreamListener } from "../../../../src/source/modbus/connectio
 import { streamExchange } from "../../../../src/source/modbus/connection/exchange.ts";
 import type { GivenUp, Result } from "../../../../src/source/modbus/connection/framing.ts";
 import { LateReplyTracker } from "../../../../src/source/modbus/connection/late-reply-tracker.ts";
-import { ModbusConnection } from "../../../../src/source/modbus/connection/modbus-connection.ts";
+import { openModbusConnection } from "../../../../src/source/modbus/connection/modbus-connection.ts";
 import { type Disturbances, disturbedBus, wordOf } from "../../../support/modbus-disturbed-bus.ts";
 import { seed } from "../../../support/property.ts";
 import { seeded, testRuntime } from "../../../support/runtime.ts";
@@ -92,7 +92,7 @@ async function pollBus(kind: Kind, disturbances: Disturbances, values: number, o
     );
   const { signal } = new AbortController();
   const options = { name: "bus", units: new Set([1, 2]), delayMs: 0, pauseAfterConnectMs: 0, connect };
-  const link = await ModbusConnection.open(options, testRuntime({ clock }), signal);
+  const link = await openModbusConnection(options, testRuntime({ clock }), signal);
   const wrong: string[] = [];
   const outcomes: Record<Result["kind"], number> = { data: 0, exception: 0, silence: 0, contested: 0 };
   let done = false;

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { epochMicros } from "../../../../src/core/point.ts";
 import type { ReadRequest, UnitRequest } from "../../../../src/source/modbus/config/pdu.ts";
 import type { Exchange, Result } from "../../../../src/source/modbus/connection/framing.ts";
-import { ModbusConnection } from "../../../../src/source/modbus/connection/modbus-connection.ts";
+import { openModbusConnection } from "../../../../src/source/modbus/connection/modbus-connection.ts";
 import { ManualClock, testRuntime } from "../../../support/runtime.ts";
 
 const { signal } = new AbortController();
@@ -29,7 +29,7 @@ async function linkInDoubt(results: readonly (readonly [afterMs: number, kind: "
     async [Symbol.asyncDispose]() {},
   };
   const options = { name: "bus", units: new Set([1]), delayMs: 0, pauseAfterConnectMs: 0 };
-  const link = await ModbusConnection.open(
+  const link = await openModbusConnection(
     { ...options, connect: async () => exchange },
     testRuntime({ clock }),
     signal,
@@ -82,7 +82,7 @@ test("waiting for a turn and holding an answer do not count as response time of 
     async [Symbol.asyncDispose]() {},
   };
   const options = { name: "bus", units: new Set([1]), delayMs: 0, pauseAfterConnectMs: 0 };
-  const link = await ModbusConnection.open(
+  const link = await openModbusConnection(
     { ...options, connect: async () => exchange },
     testRuntime({ clock }),
     signal,
@@ -115,7 +115,7 @@ test("requests are counted by unit and outcome, exceptions by code, and discarde
     async [Symbol.asyncDispose]() {},
   };
   const options = { name: "bus", units: new Set([1]), delayMs: 0, pauseAfterConnectMs: 0 };
-  const link = await ModbusConnection.open({ ...options, connect: async () => exchange }, runtime, signal);
+  const link = await openModbusConnection({ ...options, connect: async () => exchange }, runtime, signal);
   for (let i = 0; i < 3; i++) await link.read({ ...request, unit: 3 }, 100, signal);
 
   const requests = (outcome: string) =>
@@ -139,7 +139,7 @@ test("silence at a possibly too large request does not end the connection; silen
   };
   const options = { name: "bus", units: new Set([1]), delayMs: 0, pauseAfterConnectMs: 0 };
   const clock = new ManualClock();
-  const link = await ModbusConnection.open(
+  const link = await openModbusConnection(
     { ...options, connect: async () => exchange },
     testRuntime({ clock }),
     signal,
@@ -176,7 +176,7 @@ test("bytes between requests are counted and keep the connection alive", async (
     async [Symbol.asyncDispose]() {},
   };
   const options = { name: "bus", units: new Set([1]), delayMs: 0, pauseAfterConnectMs: 0 };
-  const link = await ModbusConnection.open({ ...options, connect: async () => exchange }, runtime, signal);
+  const link = await openModbusConnection({ ...options, connect: async () => exchange }, runtime, signal);
   // A unit whose answers take 1.3 s, polled every 5 s with a timeout of 1 s.
   for (let i = 0; i < 10; i++) {
     await link.read(request, 1_000, signal);
@@ -203,7 +203,7 @@ async function pollLink(run: Exchange["run"]) {
     async [Symbol.asyncDispose]() {},
   };
   const options = { name: "bus", units: new Set([1]), delayMs: 0, pauseAfterConnectMs: 0 };
-  return { runtime, link: await ModbusConnection.open({ ...options, connect: async () => exchange }, runtime, signal) };
+  return { runtime, link: await openModbusConnection({ ...options, connect: async () => exchange }, runtime, signal) };
 }
 
 const silence: Result = { kind: "silence", mismatch: undefined, received: false };

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import type { Reading } from "../../../../src/core/source.ts";
 import { pollTargets } from "../../../../src/source/modbus/config/tag-reads.ts";
 import type { Exchange, Result } from "../../../../src/source/modbus/connection/framing.ts";
-import { ModbusConnection } from "../../../../src/source/modbus/connection/modbus-connection.ts";
+import { openModbusConnection } from "../../../../src/source/modbus/connection/modbus-connection.ts";
 import { loadDeviceQuirks } from "../../../../src/source/modbus/polling/device-quirks.ts";
 import { ModbusSource } from "../../../../src/source/modbus/polling/source.ts";
 import { type ModbusTagText, modbusConfig } from "../../../support/modbus-source.ts";
@@ -59,7 +59,7 @@ async function openSource({ tags, timeoutMs = 1_000, takes }: Bus, runtime: Test
     pauseAfterConnectMs: 0,
     connect: async () => exchange,
   };
-  const link = await ModbusConnection.open(options, runtime, new AbortController().signal);
+  const link = await openModbusConnection(options, runtime, new AbortController().signal);
   const quirks = await loadDeviceQuirks("/dev/null/nowhere", runtime);
   return new ModbusSource(config, pollTargets(config), link, quirks, runtime);
 }

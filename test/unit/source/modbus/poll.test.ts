@@ -5,7 +5,7 @@ import { readingsOf } from "../../../../src/lib/readings/reading-batch.ts";
 import type { ReadRequest } from "../../../../src/source/modbus/config/pdu.ts";
 import type { BlockBoundary } from "../../../../src/source/modbus/config/plan.ts";
 import { pollTargets } from "../../../../src/source/modbus/config/tag-reads.ts";
-import { ProbeBudget, UnitBreaker } from "../../../../src/source/modbus/connection/breaker.ts";
+import { probeBudget, unitBreaker } from "../../../../src/source/modbus/connection/breaker.ts";
 import type { Result } from "../../../../src/source/modbus/connection/framing.ts";
 import { Poll } from "../../../../src/source/modbus/polling/poll.ts";
 import { modbusConfig } from "../../../support/modbus-source.ts";
@@ -38,7 +38,7 @@ function polled(
   if (!target) throw new Error("nothing to poll");
   const asked: ReadRequest[] = [];
   const cuts: BlockBoundary[] = [];
-  const breaker = new UnitBreaker(clock, () => 0.5, new ProbeBudget(clock));
+  const breaker = unitBreaker(clock, () => 0.5, probeBudget(clock));
   const poll = new Poll(
     {
       target,

@@ -7,9 +7,9 @@ import { readingsOf } from "../../../../src/lib/readings/reading-batch.ts";
 import type { UnitRequest } from "../../../../src/source/modbus/config/pdu.ts";
 import type { BlockBoundary } from "../../../../src/source/modbus/config/plan.ts";
 import { pollTargets } from "../../../../src/source/modbus/config/tag-reads.ts";
-import { ProbeBudget, UnitBreaker } from "../../../../src/source/modbus/connection/breaker.ts";
+import { probeBudget, unitBreaker } from "../../../../src/source/modbus/connection/breaker.ts";
 import type { Exchange } from "../../../../src/source/modbus/connection/framing.ts";
-import { ModbusConnection } from "../../../../src/source/modbus/connection/modbus-connection.ts";
+import { openModbusConnection } from "../../../../src/source/modbus/connection/modbus-connection.ts";
 import { Poll } from "../../../../src/source/modbus/polling/poll.ts";
 import { latest, modbusConfig } from "../../../support/modbus-source.ts";
 import { ManualClock, testRuntime } from "../../../support/runtime.ts";
@@ -62,8 +62,8 @@ async function polled(
   const cuts: BlockBoundary[] = [];
   const connect = async () => {
     const options = { name: "bus", units: new Set([1]), delayMs: 0, pauseAfterConnectMs: 0, isCloseable: true };
-    const link = await ModbusConnection.open({ ...options, connect: open }, runtime, signal);
-    const breaker = new UnitBreaker(clock, runtime.random, new ProbeBudget(clock));
+    const link = await openModbusConnection({ ...options, connect: open }, runtime, signal);
+    const breaker = unitBreaker(clock, runtime.random, probeBudget(clock));
     return targets.map(
       (target) =>
         new Poll(

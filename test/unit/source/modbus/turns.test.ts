@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { FairMutex } from "../../../../src/source/modbus/connection/breaker.ts";
+import { fairMutex } from "../../../../src/source/modbus/connection/breaker.ts";
 
 const { signal } = new AbortController();
 
 test("turns are granted in the order of requests, one at a time", async () => {
-  const turns = new FairMutex();
+  const turns = fairMutex();
   const order: string[] = [];
   let inside = 0;
   const talk = async (name: string, unit: number) => {
@@ -21,7 +21,7 @@ test("turns are granted in the order of requests, one at a time", async () => {
 });
 
 test("a unit with many requests gets no more turns than the others, and keeps their order", async () => {
-  const turns = new FairMutex();
+  const turns = fairMutex();
   const order: string[] = [];
   const first = await turns.take(9, signal);
   const asking = [
@@ -42,7 +42,7 @@ test("a unit with many requests gets no more turns than the others, and keeps th
 });
 
 test("an aborted wait gets no turn, and the next one does", async () => {
-  const turns = new FairMutex();
+  const turns = fairMutex();
   const first = await turns.take(1, signal);
   const stop = new AbortController();
   const second = turns.take(1, stop.signal);

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, readlinkSync, renameSync, rmSync, symlinkSyn
 import { mkdir, writeFile } from "node:fs/promises";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { Positions } from "../../../../src/source/opcua/monitoring/positions.ts";
+import { openPositions } from "../../../../src/source/opcua/monitoring/positions.ts";
 import { runs } from "../../../support/property.ts";
 import { testRuntime } from "../../../support/runtime.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";
@@ -15,7 +15,7 @@ const second = { id: 2, started: "2026-03-01T12:00:00.000Z" };
 test("a new subscription begins at message 1, a resumed one after the last message on disk", async () => {
   using folder = temporaryFolder();
   const path = folder.file("state/positions.json");
-  await using positions = await Positions.open(path, log);
+  await using positions = await openPositions(path, log);
   expect(positions.next(first)).toBeUndefined();
   await positions.begin([first, second], []);
   expect(positions.next(first)).toBe(1);
@@ -23,19 +23,19 @@ test("a new subscription begins at message 1, a resumed one after the last messa
   // A repeated message does not move the position back. The sequence number after the highest is 1.
   await positions.reached(first, 3);
   await positions.reached(second, 4_294_967_295);
-  await using later = await Positions.open(path, log);
+  await using later = await openPositions(path, log);
   expect([later.next(first), later.next(second)]).toEqual([8, 1]);
   await later.begin([second], [first]);
-  expect((await Positions.open(path, log)).next(first)).toBe(8);
+  expect((await openPositions(path, log)).next(first)).toBe(8);
   await later.begin([], [second]);
-  expect((await Positions.open(path, log)).next(first)).toBeUndefined();
+  expect((await openPositions(path, log)).next(first)).toBeUndefined();
 });
 
 test("closing waits until every reached position is written", async () => {
   using folder = temporaryFolder();
   const path = folder.file("positions.json");
   await writeFile(path, "");
-  const positions = await Positions.open(path, log);
+  const positions = await openPositions(path, log);
   void positions.reached(first, 1);
   void positions.reached(second, 5);
   await positions[Symbol.asyncDispose]();
@@ -50,15 +50,15 @@ test("positions of another agent may be outdated until this one has stored a mes
   using folder = temporaryFolder();
   const path = folder.file("positions.json");
   const lagging = async (agent: string) => {
-    const positions = await Positions.open(path, log, agent);
+    const positions = await openPositions(path, log, agent);
     return [first, second].map((subscription) => positions.lags(subscription));
   };
-  await using former = await Positions.open(path, log, "gw1");
+  await using former = await openPositions(path, log, "gw1");
   await former.begin([first, second], []);
   expect(await lagging("gw1")).toEqual([false, false]);
   expect(await lagging("gw2")).toEqual([true, true]);
 
-  await using next = await Positions.open(path, log, "gw2");
+  await using next = await openPositions(path, log, "gw2");
   await next.begin([], [first, second]);
   await next.reached(first, 7);
   expect([next.lags(first), next.lags(second)]).toEqual([false, true]);
@@ -70,24 +70,24 @@ test("a file of many subscriptions stays readable when few are left, in this run
   using folder = temporaryFolder();
   const path = folder.file("positions.json");
   const many = Array.from({ length: 200 }, (_, id) => ({ ...first, id }));
-  await using positions = await Positions.open(path, log);
+  await using positions = await openPositions(path, log);
   await positions.begin(many, []);
   await positions.begin([], [first]);
-  expect((await Positions.open(path, log)).next(first)).toBe(1);
+  expect((await openPositions(path, log)).next(first)).toBe(1);
 
   await positions.begin(many, []);
-  await using later = await Positions.open(path, log);
+  await using later = await openPositions(path, log);
   await later.begin([], [second]);
-  expect((await Positions.open(path, log)).next(second)).toBe(1);
+  expect((await openPositions(path, log)).next(second)).toBe(1);
 });
 
 test("a restarted server gives the same ID to another subscription", async () => {
   using folder = temporaryFolder();
   const path = folder.file("positions.json");
-  await using positions = await Positions.open(path, log);
+  await using positions = await openPositions(path, log);
   await positions.begin([first], []);
   await positions.reached(first, 7);
-  expect((await Positions.open(path, log)).next({ ...first, started: "later" })).toBeUndefined();
+  expect((await openPositions(path, log)).next({ ...first, started: "later" })).toBeUndefined();
 });
 
 test("whenever the process dies, the written position is the reached one or the next", async () => {
@@ -96,19 +96,19 @@ test("whenever the process dies, the written position is the reached one or the 
   await fc.assert(
     fc.asyncProperty(fc.array(fc.integer({ min: 1, max: 3 }), { minLength: 1, maxLength: 12 }), async (bursts) => {
       const path = folder.file(`positions${run++}.json`);
-      await using positions = await Positions.open(path, log);
+      await using positions = await openPositions(path, log);
       await positions.begin([first], []);
       let reached = 0;
       for (const burst of bursts) {
         const writes = Array.from({ length: burst }, (_, i) => positions.reached(first, reached + i + 1));
         await writes[0];
-        const found = (await Positions.open(path, log)).next(first) ?? 0;
+        const found = (await openPositions(path, log)).next(first) ?? 0;
         expect(found).toBeGreaterThan(reached + 1);
         expect(found).toBeLessThanOrEqual(reached + burst + 1);
         await Promise.all(writes);
         reached += burst;
       }
-      expect((await Positions.open(path, log)).next(first)).toBe(reached + 1);
+      expect((await openPositions(path, log)).next(first)).toBe(reached + 1);
     }),
     runs(20),
   );
@@ -118,11 +118,11 @@ test("an unreadable file counts as missing, and an unwritable one is logged once
   using folder = temporaryFolder();
   const path = folder.file("positions.json");
   await writeFile(path, '{"version":1,"next":{"1 ');
-  expect((await Positions.open(path, log)).next(first)).toBeUndefined();
+  expect((await openPositions(path, log)).next(first)).toBeUndefined();
   const blocked = folder.file("blocked");
   await mkdir(blocked);
   const runtime = testRuntime();
-  const positions = await Positions.open(blocked, runtime.log);
+  const positions = await openPositions(blocked, runtime.log);
   await positions.begin([first], []);
   await positions.reached(first, 1);
   expect(runtime.lines.map(({ level }) => level)).toEqual(["warn"]);
@@ -141,25 +141,25 @@ test.each<[string, (path: string) => void]>([
 ])("a file that %s is written all the same", async (_, harm) => {
   using folder = temporaryFolder();
   const path = folder.file("positions.json");
-  await using positions = await Positions.open(path, log);
+  await using positions = await openPositions(path, log);
   await positions.begin([first], []);
   harm(path);
   await positions.reached(first, 7);
-  expect((await Positions.open(path, log)).next(first)).toBe(8);
+  expect((await openPositions(path, log)).next(first)).toBe(8);
 });
 
 test("positions refused by a full disk are written with the next ones", async () => {
   using folder = temporaryFolder();
   const path = folder.file("positions.json");
   const runtime = testRuntime();
-  await using positions = await Positions.open(path, runtime.log);
+  await using positions = await openPositions(path, runtime.log);
   symlinkSync("/dev/full", path);
   await positions.begin([first, second], []);
   await positions.reached(first, 3);
   expect(runtime.lines.map(({ level }) => level)).toEqual(["warn"]);
   rmSync(path);
   await positions.reached(second, 7);
-  const later = await Positions.open(path, log);
+  const later = await openPositions(path, log);
   expect([later.next(first), later.next(second)]).toEqual([4, 8]);
 });
 
@@ -167,14 +167,14 @@ test("the file stays open and is closed at the end, also after a later position"
   using folder = temporaryFolder();
   const path = folder.file("positions.json");
   const isOpen = () => openFiles().includes(path);
-  const positions = await Positions.open(path, log);
+  const positions = await openPositions(path, log);
   await positions.begin([first], []);
   expect(isOpen()).toBe(true);
   await positions[Symbol.asyncDispose]();
   expect(isOpen()).toBe(false);
   await positions.reached(first, 7);
   expect(isOpen()).toBe(false);
-  expect((await Positions.open(path, log)).next(first)).toBe(8);
+  expect((await openPositions(path, log)).next(first)).toBe(8);
 });
 
 function openFiles(): readonly string[] {

@@ -2,7 +2,7 @@
 import * as ua from "node-opcua-client";
 import { expect, test } from "vitest";
 import { AgentError } from "../../../../src/core/errors.ts";
-import { Positions } from "../../../../src/source/opcua/monitoring/positions.ts";
+import { openPositions } from "../../../../src/source/opcua/monitoring/positions.ts";
 import { obtainSubscription } from "../../../../src/source/opcua/monitoring/subscription.ts";
 import { openResumption, type SubscriptionRecord } from "../../../../src/source/opcua/session/resumption.ts";
 import { opcuaLink } from "../../../support/opcua-link.ts";
@@ -52,7 +52,7 @@ async function obtain(server: Server) {
   using folder = temporaryFolder();
   const resumption = await openResumption(folder.file("session.json"), "", log);
   await resumption.remember({ subscriptions: [{ ...record, ...change }] });
-  await using positions = await Positions.open(folder.file("positions.json"), log);
+  await using positions = await openPositions(folder.file("positions.json"), log);
   await positions.begin([record], []);
   await positions.reached(record, 41);
   const answer = (request: object): object => {
