@@ -75,7 +75,8 @@ for (const [name, count] of busy) {
   const [file = "", called = ""] = name.split(" ");
   files.set(file, [...(files.get(file) ?? []), called]);
 }
-for (const [file, called] of [...files].toSorted()) console.log(`${file}: ${[...new Set(called)].join(", ")}`);
+for (const file of [...files.keys()].sort((a, b) => (a < b ? -1 : 1)))
+  console.log(`${file}: ${[...new Set(files.get(file))].join(", ")}`);
 console.log(
   `${files.size} files, ${[...files].filter(([file]) => /^src\/(source|mapping|lib|core|wire)\//.test(file)).length} of them in source, mapping, lib, core and wire`,
 );
