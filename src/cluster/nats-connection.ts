@@ -1,5 +1,5 @@
 // The connection of an agent to the NATS servers. It connects and reconnects automatically.
-import { readFile } from "node:fs/promises";
+import { readFileSync } from "node:fs";
 import type { JetStreamClient, JetStreamManager } from "@nats-io/jetstream";
 import type { Kvm } from "@nats-io/kv";
 import type { Authenticator, NatsConnection, NodeConnectionOptions } from "@nats-io/transport-node";
@@ -113,7 +113,7 @@ export class NatsLink implements AsyncDisposable {
   /** Resolves when the connection is closed for good. Until then, the client reconnects by itself. */
   async #connectOnce(onConnected: () => void): Promise<void> {
     const { connect, jetstream, Kvm: Buckets, ...keys } = await import("./nats-client.ts");
-    const connection = await connect(await connectionOptions(this.#options, this.#name, keys));
+    const connection = await connect(connectionOptions(this.#options, this.#name, keys));
     const close = () => void connection.close().catch(() => {});
     if (this.#stop.signal.aborted) close();
     this.#stop.signal.addEventListener("abort", close, { once: true });
@@ -160,16 +160,16 @@ export class NatsLink implements AsyncDisposable {
   }
 }
 
-async function connectionOptions(
+function connectionOptions(
   { servers, user, password, credsFile, nkeyFile, tls }: ClusterOptions,
   name: string,
-  keys: Record<"credsAuthenticator" | "nkeyAuthenticator", (secret: Uint8Array) => Authenticator>,
-): Promise<NodeConnectionOptions> {
+  keys: Record<"credsAuthenticator" | "nkeyAuthenticator", (secret: () => Uint8Array) => Authenticator>,
+): NodeConnectionOptions {
   let authenticator: Authenticator | undefined;
-  // Read at each connection, so that replaced files take effect.
-  if (credsFile !== undefined) authenticator = keys.credsAuthenticator(await readFile(credsFile));
+  // The client reads them at each connection, so that replaced files take effect.
+  if (credsFile !== undefined) authenticator = keys.credsAuthenticator(() => readFileSync(credsFile));
   if (nkeyFile !== undefined)
-    authenticator = keys.nkeyAuthenticator(Buffer.from((await readFile(nkeyFile, "utf8")).trim()));
+    authenticator = keys.nkeyAuthenticator(() => Buffer.from(readFileSync(nkeyFile, "utf8").trim()));
   const isSecure = tls !== undefined || servers.some((address) => address.startsWith("tls:"));
   return {
     servers: servers.map((address) => address.replace(/^\w+:\/\//, "")),
