@@ -90,7 +90,6 @@ export class PublishedSignals implements SignalCatalog {
     for (const entry of entries.toSorted((a, b) => a.revision - b.revision)) {
       for (const one of decodePart(entry))
         if (one.order >= (stored.get(one.input)?.order ?? 0)) stored.set(one.input, one);
-      this.#next = Math.max(this.#next, 1 + Number(entry.key.slice(this.#prefix.length)));
       this.#last = entry;
     }
     for (const [input, one] of stored) {
@@ -135,7 +134,7 @@ export class PublishedSignals implements SignalCatalog {
       let key: string;
       let revision: number | undefined;
       do {
-        // A part that exists is one of ours whose answer was lost.
+        // A part that exists has other signals, or is one of ours whose answer was lost.
         key = `${this.#prefix}${this.#next++}`;
         revision = await this.#options.state.create(key, value);
       } while (revision === undefined);
@@ -154,6 +153,8 @@ export class PublishedSignals implements SignalCatalog {
     const { state } = this.#options;
     const old = await state.list(this.#prefix);
     this.#parts = 0;
+    // The keys of deleted parts are used again: the servers keep a mark for each, which every list reads.
+    this.#next = 1;
     await this.#write([...this.#signals.values()]);
     for (const { key, revision } of old) await state.delete(key, revision);
     if (this.#signals.size === 0) this.#last = undefined;
