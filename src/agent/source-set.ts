@@ -52,6 +52,8 @@ export interface SourceParts {
 interface SourceLease extends SharedRead {
   /** See `DriverConfig.identity`. */
   readonly identity: string;
+  /** See `DriverConfig.takeover`. */
+  readonly takeover: number | undefined;
   readonly isHeld: () => boolean;
 }
 
@@ -87,6 +89,7 @@ function startSource(
     name,
     agent: agent.name,
     identity: lease?.identity,
+    takeover: lease?.takeover,
     stateDir: join(agent.dataDir, "sources", name),
     sharedDir: agent.dataDir,
     configFile,

@@ -38,6 +38,11 @@ export interface DriverConfig<Options extends z.ZodObject, Tag extends z.ZodObje
    * and `stateDir` has the state that the one before it left. Undefined: `agent`.
    */
   readonly identity?: string | undefined;
+  /**
+   * Identifies the moment from which on this agent reads the source, if another one has read it before. `stateDir` may
+   * then be older than what that one has acknowledged.
+   */
+  readonly takeover?: number | undefined;
   /** Folder for the persistent state of this source (certificates, learned limits), mode 0700. It may not exist yet. */
   readonly stateDir: string;
   /** Folder shared by all sources of the agent, for its certificate and trust list. Undefined: `stateDir`. */

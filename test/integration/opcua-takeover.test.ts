@@ -55,7 +55,8 @@ test.each([
 test.each([
   ["what a killed agent acknowledged after handing over its files is not reported as lost by the next agent", "gw2"],
   ["an agent that was killed reports nothing as lost when it starts again", "gw1"],
-])("%s", { timeout: 120_000 }, async (_, name) => {
+  ["what an agent acknowledged that was killed before it handed over is not reported as lost", "gw2", "gw2"],
+])("%s", { timeout: 120_000 }, async (_, name, wroteFiles = "gw1") => {
   using own = temporaryFolder();
   await using server = await opcuaServer({ folder: own.file("server") });
   await using network = await tcpProxy(server.port);
@@ -80,7 +81,7 @@ test.each([
     }
   };
   // As after a kill, it saves nothing before the next one begins.
-  await using former = collect(await openOpcuaSource(setup("gw1")));
+  await using former = collect(await openOpcuaSource({ ...setup("gw1"), agent: wroteFiles }));
   await countTo(3);
   await eventually(() => former.values(0).includes(3) && server.unacknowledged === 0);
   cpSync(setup("gw1").stateDir, handedOver, { recursive: true });
@@ -92,7 +93,8 @@ test.each([
   await countTo(11);
   network.restore();
   const runtime = testRuntime();
-  await using after = collect(await openOpcuaSource({ ...setup(name), runtime }));
+  const takeover = name === "gw1" ? undefined : 1;
+  await using after = collect(await openOpcuaSource({ ...setup(name), takeover, runtime }));
   expect(after.source.details?.()).toMatchObject({ subscription: "kept" });
   await countTo(12);
   await eventually(() => [7, 8, 9, 10, 11, 12].every((value) => after.values(0).includes(value)), 30_000);
@@ -105,7 +107,7 @@ test.each([
   await countTo(17);
   server.forget();
   network.restore();
-  await using later = collect(await openOpcuaSource(setup(name)));
+  await using later = collect(await openOpcuaSource({ ...setup(name), takeover }));
   await countTo(18);
   await eventually(() => later.gaps.some(({ cause }) => cause === "overflow"), 30_000);
 });

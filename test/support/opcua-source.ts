@@ -21,6 +21,8 @@ export interface OpcuaSourceSetup {
   readonly agent?: string;
   /** See `DriverConfig.identity`. */
   readonly identity?: string;
+  /** See `DriverConfig.takeover`. */
+  readonly takeover?: number | undefined;
   /** Whether disposing it removes session and subscriptions at the server. */
   readonly final?: boolean;
 }
@@ -34,6 +36,7 @@ export async function openOpcuaSource({
   runtime,
   agent = "test",
   identity,
+  takeover,
   final = false,
 }: OpcuaSourceSetup): Promise<Source> {
   await putKey("agent", join(sharedDir ?? stateDir, "pki"));
@@ -41,6 +44,7 @@ export async function openOpcuaSource({
     name: "line",
     agent,
     identity,
+    takeover,
     stateDir,
     ...(sharedDir !== undefined && { sharedDir }),
     final: () => final,

@@ -65,8 +65,15 @@ export class ClusterSources implements AsyncDisposable {
   /** Undefined: only this agent reads the source. */
   leaseOf(source: string) {
     const held = this.#held.get(source);
+    if (!held) return undefined;
     const { identity } = this.#options;
-    return held && { identity, isHeld: () => held.term.isHeld, former: held.state.former };
+    const { term, state } = held;
+    return {
+      identity,
+      takeover: state.former && term.generation,
+      isHeld: () => term.isHeld,
+      former: state.former,
+    };
   }
 
   /** What the other agents need to know to place sources. */

@@ -149,6 +149,14 @@ export const clusterAblations: readonly Ablation[] = [
     name: "resumes",
   },
   {
+    safeguard: "taking own positions for outdated once another agent has read the source",
+    file: "source/opcua/monitoring/positions.ts",
+    code: " && (takeover === undefined || stored.takeover === takeover)",
+    without: "",
+    test: "unit/source/opcua/positions.test.ts",
+    name: "may be outdated",
+  },
+  {
     safeguard: "keeping the subscriptions of an agent with another certificate",
     file: "source/opcua/session/resumption.ts",
     code: "const { subscriptions } = (isSameUser && stored) || fresh;",

@@ -105,7 +105,7 @@ async function begin(connected: Connected, signal: AbortSignal): Promise<OpcuaSo
   const groups = options.mode === "poll" ? [] : planGroups(options, rates, limits.itemsPerSubscription);
   const since = clock.monotonic();
   const positionsFile = resumption.guest ? undefined : join(stateDir, "positions.json");
-  const positions = resources.use(await openPositions(positionsFile, log, config.agent));
+  const positions = resources.use(await openPositions(positionsFile, log, config));
   const counts = (publishingMs: number) => requestedCounts(options, publishingMs);
   const obtaining = { link, facts, resumption, positions, counts, log };
   const subscriptions: Subscription[] = [];

@@ -1,6 +1,7 @@
 // Persists the first message of each subscription that is not on disk, to detect missing messages after a crash.
 import { statSync } from "node:fs";
 import { z } from "zod";
+import type { DriverConfig } from "../../../core/driver.ts";
 import type { Logger } from "../../../core/runtime.ts";
 import { readStateFile } from "../../../lib/files/state-file.ts";
 import { InPlaceFile } from "../session/state-files.ts";
@@ -14,12 +15,14 @@ export interface SubscriptionKey {
 
 const content = z.object({
   version: z.literal(1),
-  /** The agent that wrote the file. */
+  /** The agent that wrote the file, and since which takeover from another one. */
   agent: z.string().optional(),
+  takeover: z.number().optional(),
   next: z.record(z.string(), z.int()),
   /** Keys of `next` that another agent has written, see `Positions.lags`. */
   lagging: z.array(z.string()).default([]),
 });
+type Reader = Pick<DriverConfig<z.ZodObject, z.ZodObject>, "agent" | "takeover">;
 /** The content is padded to this length, or that of longer content before it, so that one write replaces it. */
 const leastBytes = 4_096;
 
@@ -27,13 +30,15 @@ const leastBytes = 4_096;
 export type Positions = Awaited<ReturnType<typeof openPositions>>;
 
 /**
- * Without `path` nothing is stored. `agent`: the agent that reads the source now. Never rejects: an unreadable file
- * counts as missing.
+ * Without `path` nothing is stored. `reader`: who reads the source now. Never rejects: an unreadable file counts as
+ * missing.
  */
-export async function openPositions(path: string | undefined, log: Logger, agent = "") {
+export async function openPositions(path: string | undefined, log: Logger, reader: Reader = { agent: "" }) {
+  const { agent, takeover } = reader;
   const stored = path === undefined ? undefined : await readStateFile(path, content);
   const next = new Map(Object.entries(stored?.next ?? {}));
-  const isOwn = stored?.agent === undefined || stored.agent === agent;
+  const isOwn =
+    stored?.agent === undefined || (stored.agent === agent && (takeover === undefined || stored.takeover === takeover));
   const lagging = new Set(isOwn ? stored?.lagging : next.keys());
   /** Longest content so far. */
   let length = Math.max(
@@ -42,7 +47,7 @@ export async function openPositions(path: string | undefined, log: Logger, agent
   );
   let failed = false;
   const text = () => {
-    const state = { version: 1, agent, next: Object.fromEntries(next), lagging: [...lagging] };
+    const state = { version: 1, agent, takeover, next: Object.fromEntries(next), lagging: [...lagging] };
     const bytes = Buffer.from(JSON.stringify(state).padEnd(length));
     length = bytes.length;
     return bytes;
@@ -63,8 +68,9 @@ export async function openPositions(path: string | undefined, log: Logger, agent
     /** Number of the first message that is not on disk. Undefined if unknown. */
     next: (subscription: SubscriptionKey): number | undefined => next.get(keyOf(subscription)),
     /**
-     * Whether `next` is from another agent and possibly outdated: a killed reader has acknowledged messages that are on
-     * its own disk after it last handed over its files. False once this agent has stored a message.
+     * Whether another agent has read since `next` was written, which is then possibly outdated: a killed reader has
+     * acknowledged messages that are on its own disk after it last handed over its files, or before it did. False once
+     * this agent has stored a message.
      */
     lags: (subscription: SubscriptionKey): boolean => lagging.has(keyOf(subscription)),
     /** Adds the fresh subscriptions and removes all but these and the kept ones. Resolves once written. */

@@ -49,21 +49,24 @@ test("closing waits until every reached position is written", async () => {
 test("positions of another agent may be outdated until this one has stored a message", async () => {
   using folder = temporaryFolder();
   const path = folder.file("positions.json");
-  const lagging = async (agent: string) => {
-    const positions = await openPositions(path, log, agent);
+  const lagging = async (agent: string, takeover?: number) => {
+    const positions = await openPositions(path, log, { agent, takeover });
     return [first, second].map((subscription) => positions.lags(subscription));
   };
-  await using former = await openPositions(path, log, "gw1");
+  await using former = await openPositions(path, log, { agent: "gw1" });
   await former.begin([first, second], []);
   expect(await lagging("gw1")).toEqual([false, false]);
   expect(await lagging("gw2")).toEqual([true, true]);
 
-  await using next = await openPositions(path, log, "gw2");
+  await using next = await openPositions(path, log, { agent: "gw2", takeover: 1 });
   await next.begin([], [first, second]);
   await next.reached(first, 7);
   expect([next.lags(first), next.lags(second)]).toEqual([false, true]);
   // A connection that ends before the first message of the second subscription changes nothing.
+  expect(await lagging("gw2", 1)).toEqual([false, true]);
   expect(await lagging("gw2")).toEqual([false, true]);
+  // Another agent has read meanwhile, and was killed before it wrote.
+  expect(await lagging("gw2", 2)).toEqual([true, true]);
 });
 
 test("a file of many subscriptions stays readable when few are left, in this run and in the next one", async () => {
