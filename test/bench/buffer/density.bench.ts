@@ -1,5 +1,5 @@
 // The bytes that a point takes in cold segments, and the speed of writing and reading them.
-// `node test/bench/buffer/density.bench.ts [FOLDER WITH CSV FILES]`
+// `[BENCH_OTHERS=DIR] node test/bench/buffer/density.bench.ts [FOLDER WITH CSV FILES]`
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { cpus } from "node:os";
 import { join } from "node:path";
@@ -15,6 +15,7 @@ import type { InputId } from "../../../src/core/point.ts";
 import { seeded } from "../../support/runtime.ts";
 import { alpBits } from "./alp.ts";
 import { gorillaBits } from "./gorilla.ts";
+import { parquetBits } from "./parquet.ts";
 
 const slab = 65_536;
 
@@ -183,13 +184,20 @@ if (folder === undefined || !existsSync(folder)) console.log("no folder of CSV f
 else {
   const sums: number[] = [];
   const alone: Float64Array[] = [];
+  /** Columns of which an alternative is more than 3 % smaller. */
+  const behind: string[] = [];
   for (const name of readdirSync(folder).filter((entry) => entry.endsWith(".csv"))) {
     if (!readFileSync(join(folder, name), "utf8").includes(";")) {
       const column = columnOf(join(folder, name));
       const { bits, zstd, alp } = measureColumn(column);
       sums.push(bits);
       alone.push(column);
-      console.log(`${name}: ${format(bits)} bits a value; zstd-19 ${format(zstd)}, ALP ${format(alp)}`);
+      const parquet = await parquetBits(column, slab);
+      const least = Math.min(zstd, alp, parquet ?? Number.POSITIVE_INFINITY);
+      if (bits > least * 1.03) behind.push(name);
+      console.log(
+        `${name}: ${format(bits)} bits a value; zstd-19 ${format(zstd)}, ALP ${format(alp)}, Parquet with zstd-19 ${parquet === undefined ? "not measured" : format(parquet)}`,
+      );
       continue;
     }
     const columns = fromCsv(join(folder, name));
@@ -214,5 +222,6 @@ else {
     console.log(
       `mean of ${sums.length} columns: ${format(sums.reduce((a, b) => a + b) / sums.length)} bits a value; ${format(encode)} M values/s written, ${format(decode)} read`,
     );
+    console.log(`columns more than 3 % above the best alternative: ${behind.join(", ") || "none"}`);
   }
 }

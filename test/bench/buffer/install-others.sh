@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the alternatives that `append.bench.ts` and `service/storage.bench.ts` compare with into a folder of their own: they are no dependencies.
+# Installs the alternatives that `append.bench.ts`, `density.bench.ts` and `service/storage.bench.ts` compare with into a folder of their own: they are no dependencies.
 # Run: test/bench/buffer/install-others.sh FOLDER
 set -euo pipefail
 folder=${1:?a folder to install into}

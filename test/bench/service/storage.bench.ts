@@ -5,7 +5,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
-import { createRequire } from "node:module";
 import { cpus, loadavg } from "node:os";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
@@ -13,6 +12,7 @@ import { ServiceStore } from "../../../src/service/store/store.ts";
 import { seeded } from "../../support/runtime.ts";
 import { integration } from "../../support/service.ts";
 import { cpuSeconds, median } from "../agent/process-usage.ts";
+import { openDuckDb } from "../buffer/duck-db.ts";
 
 const [parent = "/var/tmp", millions = "90", csvFolder] = process.argv.slice(2);
 const entry = resolve(import.meta.dirname, "../../../dist/main.js");
@@ -87,30 +87,11 @@ function store(data: string, columns: readonly Float64Array[]): void {
   });
 }
 
-/** The part of `@duckdb/node-api` that the bench uses. */
-interface DuckDb {
-  readonly DuckDBInstance: { create(path: string): Promise<{ connect(): Promise<DuckConnection>; closeSync(): void }> };
-}
-interface DuckConnection {
-  run(sql: string): Promise<unknown>;
-  createAppender(table: string): Promise<DuckAppender>;
-  closeSync(): void;
-}
-interface DuckAppender {
-  appendInteger(value: number): void;
-  appendBigInt(value: bigint): void;
-  appendDouble(value: number): void;
-  endRow(): void;
-  closeSync(): void;
-}
-
 /** The size of a table by signal and time after a checkpoint. */
 async function duckBytes(columns: readonly Float64Array[]): Promise<number | undefined> {
-  const others = process.env["BENCH_OTHERS"];
-  if (others === undefined) return undefined;
-  const duckDb = createRequire(join(resolve(others), "package.json"))("@duckdb/node-api") as DuckDb;
   const path = join(folder, "others.duckdb");
-  const instance = await duckDb.DuckDBInstance.create(path);
+  const instance = await openDuckDb(path);
+  if (!instance) return undefined;
   const connection = await instance.connect();
   await connection.run("CREATE TABLE point (signal INTEGER, micros BIGINT, value DOUBLE)");
   const appender = await connection.createAppender("point");
