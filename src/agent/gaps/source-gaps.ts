@@ -42,6 +42,8 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
   let hung = false;
   let disposed = false;
   let connectedAtMs = 0;
+  /** Begin of the outage whose values were kept, and come with this connection. Undefined: none were kept. */
+  let keptFrom: EpochMicros | undefined;
   let settled = true;
   let outage: GapResolution | undefined;
   let bufferRow: number | undefined;
@@ -65,8 +67,10 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
     bufferRow ??= record.add("begins", { ...row, inputs: [] });
   }
 
-  function connectedSince(): number {
+  /** The earliest time of values that this connection delivers. */
+  function heardSince(): number {
     const { clock } = runtime;
+    if (connection && keptFrom !== undefined) return keptFrom;
     return connection ? clock.now() - (clock.monotonic() - connectedAtMs) * 1_000 : lastReceived;
   }
 
@@ -162,6 +166,7 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
       const { recovery } = connected;
       const ended = outage;
       outage = undefined;
+      keptFrom = recovery?.how === "kept" ? ended?.row?.from : undefined;
       ended?.connected(now);
       if (ended?.row?.cause === "agentDown") backAt = { gap: ended, ms: clock.monotonic() };
       if (recovery?.how === "kept") ended?.retained(recovery.by);
@@ -238,7 +243,7 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
     },
     /** An input gives no usable value. `since`: when it last did; undefined: unknown, or never. */
     failed(input: string, since: EpochMicros | undefined, cause: FailureCause, reason: string): void {
-      const from = Math.min(runtime.clock.now(), Math.max(since ?? 0, connectedSince()));
+      const from = Math.min(runtime.clock.now(), Math.max(since ?? 0, heardSince()));
       failures.failed(input, epochMicros(from), cause, reason);
     },
     recovered(input: string, time: EpochMicros): void {

@@ -44,6 +44,29 @@ test("a gap whose messages the broker had queued is filled", () =>
     expect(story.runtime.metric("gap_lost_seconds_total")).toBe(0);
   }));
 
+test("a tag that was bad during an outage, as the values tell that the broker or server had kept, has a row of that time", () =>
+  withStory(async (story) => {
+    await story.later(10_000);
+    story.read();
+    story.source.lost(unreachable);
+    const [badFrom, badTo] = [await story.later(5_000), await story.later(20_000)];
+    await story.later(5_000);
+    story.source.online({ recovery: { how: "kept", by: "the server had kept the subscription" } });
+    story.source.failed("tag1", badFrom, "bad", "the server reports BadSensorFailure");
+    story.source.recovered("tag1", badTo);
+    await story.later(2_000);
+    story.source.lost(unreachable);
+    await story.later(5_000);
+    story.source.online(connected);
+    // What was not kept is in the row of the outage.
+    story.source.failed("tag2", badFrom, "bad", "the server reports BadNoCommunication");
+    await story.later(2_000);
+    expect(story.rows().filter((row) => row.startsWith("line bad"))).toEqual([
+      "line bad 15-35 tag1 lost",
+      "line bad 47- tag2 open",
+    ]);
+  }));
+
 test("the time between a kill and the next start is a row that begins with the last value on disk at the last heartbeat", () =>
   withStory(async (story) => {
     let last = story.clock.now();
