@@ -103,6 +103,8 @@ export async function openAgent(...given: Parameters<typeof openWaitingAgent>): 
   }
 }
 
+const namesOf = (sources: Config["sources"]) => sources.map(({ name }) => name);
+
 /** Milliseconds that delivery waits for the sources to connect: loading its libraries takes a fifth of the start. */
 const sourcesFirstMs = 300;
 
@@ -158,13 +160,7 @@ export async function openWaitingAgent(
       runtime,
     ),
   );
-  const gaps = opened.use(
-    await openGapRecord(
-      gapFolder(dataDir),
-      wanted.map((source) => source.name),
-      runtime,
-    ),
-  );
+  const gaps = opened.use(await openGapRecord(gapFolder(dataDir), namesOf(wanted), runtime));
   const losses = bufferGaps(gaps, runtime.clock);
   const trend = new BacklogTrend(runtime.clock);
   opened.use(
@@ -217,17 +213,12 @@ export async function openWaitingAgent(
     const usage = processUsage(runtime.clock);
     const measure = (): OwnValues => {
       const stats = buffer.stats();
-      const { state, lagMs, backlogPoints } = uploadOf(stats);
       return {
         sources: sources.running.map(({ monitor }) => monitor.vitals()),
-        deliveryState: state,
-        lagMs,
-        backlogPoints,
-        refusedPoints: stats.refusedPoints,
-        bufferBytes: stats.bytes,
-        droppedPoints: stats.losses.reduce((sum, { points }) => sum + points, 0),
-        ...(cluster && { cluster: cluster.status }),
-        ...usage(),
+        upload: uploadOf(stats),
+        buffer: stats,
+        process: usage(),
+        cluster: cluster?.status,
       };
     };
     const timed = () => !clockWatch.holding;
@@ -268,7 +259,7 @@ export async function openWaitingAgent(
   return {
     async start() {
       await (shared ?? sources).change(wanted);
-      parts.addresses.keepSources(wanted.map((source) => source.name));
+      parts.addresses.keepSources(namesOf(wanted));
       const connected = Promise.all(sources.running.map(({ attempted }) => attempted));
       begun.resolve(Promise.race([connected, runtime.clock.sleep(sourcesFirstMs, signal)]).then(() => {}));
     },
@@ -289,7 +280,7 @@ export async function openWaitingAgent(
     async reload(next) {
       wanted = takenUp({ ...config, sources: wanted }, next);
       const changes = await (shared ?? sources).change(wanted);
-      parts.addresses.keepSources(next.sources.map((source) => source.name));
+      parts.addresses.keepSources(namesOf(next.sources));
       for (const source of changes.stopped) gaps.sourceRemoved(source);
       current = next;
       inputs = inputsOf(next);

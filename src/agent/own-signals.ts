@@ -1,6 +1,6 @@
 // The agent's own state as signals under `<agent.name>/tagferry/…`. They are mapped, stored and delivered like any tag.
 import type { Config } from "../config/format/config.ts";
-import type { PointBuffer } from "../core/buffer.ts";
+import type { BufferStats, PointBuffer } from "../core/buffer.ts";
 import { isAgentError } from "../core/errors.ts";
 import { epochMicros } from "../core/point.ts";
 import type { Runtime } from "../core/runtime.ts";
@@ -11,23 +11,22 @@ import type { InputOwners } from "../mapping/input-owners.ts";
 import { type ConfiguredInputs, configuredInputs } from "../mapping/input-template.ts";
 import { type TagRule, tagOptions } from "../mapping/options.ts";
 import { openMapping } from "../mapping/source-mapping.ts";
-import type { Status, UploadState } from "./status/status.ts";
+import type { Status, UploadState, UploadStatus } from "./status/status.ts";
 
-/** One measurement. Undefined: no value at present. */
+/** One measurement. */
 export interface OwnValues {
   readonly sources: readonly { readonly name: string; readonly online: boolean; readonly readingsPerSecond: number }[];
-  readonly deliveryState: UploadState;
-  readonly lagMs: number | undefined;
-  readonly backlogPoints: number;
-  readonly refusedPoints: number;
-  readonly bufferBytes: number;
-  readonly droppedPoints: number;
-  readonly memoryBytes: number;
-  /** Percent of one core, since the previous measurement. */
-  readonly cpuPercent: number;
+  readonly upload: Pick<UploadStatus, "state" | "lagMs" | "backlogPoints">;
+  readonly buffer: Pick<BufferStats, "refusedPoints" | "bytes" | "losses">;
+  /** `cpuPercent`: of one core, since the previous measurement. */
+  readonly process: { readonly memoryBytes: number; readonly cpuPercent: number };
   /** Undefined: no cluster is configured. */
   readonly cluster?: Status["cluster"];
 }
+
+/** Undefined: no value at present. By source where the Input ID has its name. */
+type Value = number | undefined | readonly (readonly [source: string, value: number])[];
+const seconds = (ms: number) => Math.round(ms) / 1_000;
 
 const deliveryStates = [
   "delivering",
@@ -40,88 +39,87 @@ const deliveryStates = [
 const clusterStates = ["unreachable", "no quorum", "connected"];
 
 /** Input ID, metadata and values of each signal. Dead bands keep an idle agent from sending noise. */
-const signals = [
+const signals: readonly { id: string; signal: object; deadband?: number; of: (values: OwnValues) => Value }[] = [
   {
     id: "source/{source}/online",
     signal: { name: "{source} online", type: "enum", enumValues: { 0: "offline", 1: "online" } },
-    of: (values: OwnValues) => values.sources.map(({ name, online }) => [name, online ? 1 : 0] as const),
+    of: ({ sources }) => sources.map(({ name, online }) => [name, online ? 1 : 0]),
   },
   {
     id: "source/{source}/readings",
     signal: { name: "{source} readings", engUnit: "1/s", description: "Readings a second, over 10 s." },
-    of: (values: OwnValues) => values.sources.map(({ name, readingsPerSecond }) => [name, readingsPerSecond] as const),
+    of: ({ sources }) => sources.map(({ name, readingsPerSecond }) => [name, readingsPerSecond]),
   },
   {
     id: "delivery/state",
     signal: { name: "Delivery", type: "enum", enumValues: Object.fromEntries(deliveryStates.entries()) },
-    of: ({ deliveryState }: OwnValues) => [["", deliveryStates.indexOf(deliveryState)] as const],
+    of: ({ upload }) => deliveryStates.indexOf(upload.state),
   },
   {
     id: "delivery/lag",
     signal: { name: "Delivery lag", engUnit: "s", description: "Age of the newest point that the service has." },
     deadband: 1,
-    of: ({ lagMs }: OwnValues) => (lagMs === undefined ? [] : [["", Math.round(lagMs) / 1_000] as const]),
+    of: ({ upload: { lagMs } }) => (lagMs === undefined ? undefined : seconds(lagMs)),
   },
   {
     id: "delivery/backlog",
     signal: { name: "Delivery backlog", engUnit: "points" },
-    of: ({ backlogPoints }: OwnValues) => [["", backlogPoints] as const],
+    of: ({ upload }) => upload.backlogPoints,
   },
   {
     id: "delivery/refused",
     signal: { name: "Points refused by the service", engUnit: "points", description: "Since the buffer was created." },
-    of: ({ refusedPoints }: OwnValues) => [["", refusedPoints] as const],
+    of: ({ buffer }) => buffer.refusedPoints,
   },
   {
     id: "buffer/bytes",
     signal: { name: "Buffer", engUnit: "B" },
     deadband: 65_536,
-    of: ({ bufferBytes }: OwnValues) => [["", bufferBytes] as const],
+    of: ({ buffer }) => buffer.bytes,
   },
   {
     id: "buffer/dropped",
     signal: { name: "Points lost from the buffer", engUnit: "points", description: "Since the buffer was created." },
-    of: ({ droppedPoints }: OwnValues) => [["", droppedPoints] as const],
+    of: ({ buffer }) => buffer.losses.reduce((sum, { points }) => sum + points, 0),
   },
   {
     id: "process/memory",
     signal: { name: "Agent memory", engUnit: "B" },
     deadband: 4e6,
-    of: ({ memoryBytes }: OwnValues) => [["", memoryBytes] as const],
+    of: ({ process }) => process.memoryBytes,
   },
   {
     id: "process/cpu",
     signal: { name: "Agent CPU", engUnit: "%", description: "Of one core." },
     deadband: 1,
-    of: ({ cpuPercent }: OwnValues) => [["", Math.round(cpuPercent * 10) / 10] as const],
+    of: ({ process }) => Math.round(process.cpuPercent * 10) / 10,
   },
   {
     id: "cluster/state",
     signal: { name: "Cluster", type: "enum", enumValues: Object.fromEntries(clusterStates.entries()) },
-    of: ({ cluster }: OwnValues) =>
-      cluster ? [["", cluster.connected ? (cluster.hasQuorum ? 2 : 1) : 0] as const] : [],
+    of: ({ cluster }) => cluster && (cluster.connected ? (cluster.hasQuorum ? 2 : 1) : 0),
   },
   {
     id: "cluster/members",
     signal: { name: "Cluster members", engUnit: "agents", description: "Agents that are alive." },
-    of: ({ cluster }: OwnValues) => (cluster?.connected ? [["", cluster.members] as const] : []),
+    of: ({ cluster }) => (cluster?.connected ? cluster.members : undefined),
   },
   {
     id: "cluster/lag",
     signal: { name: "Forward lag", engUnit: "s", description: "Points of this time are not in the stream yet." },
     deadband: 1,
-    of: ({ cluster }: OwnValues) => (cluster ? [["", Math.round(cluster.forwardLagMs) / 1_000] as const] : []),
+    of: ({ cluster }) => cluster && seconds(cluster.forwardLagMs),
   },
   {
     id: "cluster/stream",
     signal: { name: "Stream", engUnit: "B", description: "What the agents of the cluster have not delivered." },
     deadband: 65_536,
-    of: ({ cluster }: OwnValues) => (cluster?.stream ? [["", cluster.stream.bytes] as const] : []),
+    of: ({ cluster }) => cluster?.stream?.bytes,
   },
   {
     id: "cluster/replicas",
     signal: { name: "Replicas in place", description: "Servers that store the stream and are up to date." },
-    of: ({ cluster }: OwnValues) => (cluster?.stream ? [["", cluster.stream.replicasInPlace] as const] : []),
+    of: ({ cluster }) => cluster?.stream?.replicasInPlace,
   },
 ];
 
@@ -210,7 +208,7 @@ export function startOwnSignals(parts: OwnSignalsParts, runtime: Runtime): Async
     // Whole seconds coincide with the times of many polled tags. Shared times add little to a request.
     const time = epochMicros(Math.floor(runtime.clock.now() / 1e6) * 1e6);
     const readings = signalsOf(isClustered).flatMap(({ id, of }, tag) =>
-      of(values).map(
+      pairs(of(values)).map(
         ([source, value]): Reading => ({
           // A tag's identity is its position in `rules`.
           tag: tag as TagId,
@@ -244,6 +242,10 @@ export function startOwnSignals(parts: OwnSignalsParts, runtime: Runtime): Async
       await measuring[Symbol.asyncDispose]();
     },
   };
+}
+
+function pairs(value: Value): Exclude<Value, number | undefined> {
+  return typeof value === "number" ? [["", value]] : (value ?? []);
 }
 
 /** Stands for the agent itself in counters. Names of sources have no slash, so it cannot collide. */

@@ -14,14 +14,13 @@ const values: OwnValues = {
     { name: "bus1", online: true, readingsPerSecond: 12.5 },
     { name: "line3", online: false, readingsPerSecond: 0 },
   ],
-  deliveryState: "retrying",
-  lagMs: 1_234,
-  backlogPoints: 17,
-  refusedPoints: 2,
-  bufferBytes: 4_096,
-  droppedPoints: 3,
-  memoryBytes: 9e7,
-  cpuPercent: 1.26,
+  upload: { state: "retrying", lagMs: 1_234, backlogPoints: 17 },
+  buffer: {
+    refusedPoints: 2,
+    bytes: 4_096,
+    losses: [{ reason: "disk full", points: 3, from: undefined, to: undefined, intervals: [] }],
+  },
+  process: { memoryBytes: 9e7, cpuPercent: 1.26 },
 };
 
 function started(now: () => OwnValues, agent = "gw1", isClustered = false) {
@@ -120,7 +119,11 @@ test("a changed value is stored at the next interval, an unchanged one every fiv
   const { own, clock, taken } = started(() => now);
   await clock.advance(10_000);
   taken();
-  now = { ...values, sources: [{ name: "line3", online: true, readingsPerSecond: 0 }], lagMs: undefined };
+  now = {
+    ...values,
+    sources: [{ name: "line3", online: true, readingsPerSecond: 0 }],
+    upload: { state: "retrying", backlogPoints: 17 },
+  };
   await clock.advance(10_000);
   expect(taken()).toEqual({ "gw1/tagferry/source/line3/online": 1 });
   await clock.advance(280_000);
@@ -131,7 +134,10 @@ test("a changed value is stored at the next interval, an unchanged one every fiv
 });
 
 test("a full disk or an unset clock loses only these values", async () => {
-  const { own, clock, runtime, taken, world } = started(() => ({ ...values, backlogPoints: clock.monotonic() }));
+  const { own, clock, runtime, taken, world } = started(() => ({
+    ...values,
+    upload: { ...values.upload, backlogPoints: clock.monotonic() },
+  }));
   world.full = true;
   await clock.advance(20_000);
   world.full = false;
