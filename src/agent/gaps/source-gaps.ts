@@ -67,10 +67,8 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
     bufferRow ??= record.add("begins", { ...row, inputs: [] });
   }
 
-  /** The earliest time of values that this connection delivers. */
-  function heardSince(): number {
+  function connectedSince(): number {
     const { clock } = runtime;
-    if (connection && keptFrom !== undefined) return keptFrom;
     return connection ? clock.now() - (clock.monotonic() - connectedAtMs) * 1_000 : lastReceived;
   }
 
@@ -243,7 +241,8 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
     },
     /** An input gives no usable value. `since`: when it last did; undefined: unknown, or never. */
     failed(input: string, since: EpochMicros | undefined, cause: FailureCause, reason: string): void {
-      const from = Math.min(runtime.clock.now(), Math.max(since ?? 0, heardSince()));
+      const earliest = (since !== undefined && connection && keptFrom) || connectedSince();
+      const from = Math.min(runtime.clock.now(), Math.max(since ?? 0, earliest));
       failures.failed(input, epochMicros(from), cause, reason);
     },
     recovered(input: string, time: EpochMicros): void {
