@@ -41,7 +41,7 @@ export interface Fault {
 export function parseFault(text: string): Fault | string {
   const [head = "", ...rest] = text.split(",").map((part) => part.trim());
   const [kind, value] = splitAt(head);
-  if (!isKind(kind)) return `must begin with one of ${Object.keys(faultKinds).join(", ")}, not ${JSON.stringify(kind)}`;
+  if (!isKind(kind)) return `must begin with one of ${Object.keys(faultKinds).join(", ")}`;
   const options = new Map(rest.map(splitAt));
   for (const [name] of options)
     if (!["method", "rate", "after", "first", "seed"].includes(name)) return `does not know ${JSON.stringify(name)}`;

@@ -2,6 +2,7 @@
 import { readFile } from "node:fs/promises";
 import { LineCounter, parseDocument } from "yaml";
 import { AgentError } from "../../core/errors.ts";
+import { fileProblem } from "../../lib/files/file-problem.ts";
 import { defined } from "../../lib/values/defined.ts";
 import { grants } from "../../wire/method.ts";
 import { type LocalServiceOptions, localServiceOptions } from "./options.ts";
@@ -73,14 +74,14 @@ async function integrationOf(flags: ServiceFlags): Promise<object> {
 async function secretIn(flag: string, path: string | undefined): Promise<string | undefined> {
   if (path === undefined) return undefined;
   const text = await readFile(path, "utf8").catch((cause: unknown) => {
-    throw new AgentError("CONFIG_INVALID", `${flag}: cannot read ${path}`, { cause });
+    throw new AgentError("CONFIG_INVALID", `${flag}: cannot read ${path}: ${fileProblem(cause)}`, { cause });
   });
   return text.replace(/\r?\n$/, "");
 }
 
 async function readConfig(path: string): Promise<Readonly<Record<string, unknown>>> {
   const text = await readFile(path, "utf8").catch((cause: unknown) => {
-    throw new AgentError("CONFIG_INVALID", `cannot read ${path}`, { cause });
+    throw new AgentError("CONFIG_INVALID", `cannot read ${path}: ${fileProblem(cause)}`, { cause });
   });
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines });

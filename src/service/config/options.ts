@@ -12,7 +12,7 @@ const integrationOptions = z
     clientId: z.string().min(1).optional().describe("Client credentials: the client's name."),
     clientSecret: secret().optional().describe("Client credentials: the client's secret."),
     grants: z
-      .array(z.enum(grants))
+      .array(z.enum(grants, { error: "must be admin or platform" }))
       .default([])
       .describe("Namespaces that the integration may use in addition to its own."),
   })
@@ -44,7 +44,7 @@ export const localServiceOptions = z
       .default("platform")
       .describe("Prefix of the platform methods."),
     throttle: z
-      .enum(["queue", "reject", "off"])
+      .enum(["queue", "reject", "off"], { error: "must be queue, reject or off" })
       .default("queue")
       .describe("What becomes of calls above the rate: wait, get HTTP 429, or run at once."),
     maxInsert: byteSize({ min: 1_024 }).optional().describe("Size limit of integration.insert (default 8MiB)."),

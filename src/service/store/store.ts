@@ -42,7 +42,7 @@ export class ServiceStore implements Disposable {
     try {
       mkdirSync(data, { recursive: true, mode: 0o700 });
     } catch (cause) {
-      throw new AgentError("DATA_DIR_UNWRITABLE", `cannot create the folder ${data}`, { cause });
+      throw new AgentError("DATA_DIR_UNWRITABLE", `cannot create the folder ${data}: ${reasonOf(cause)}`, { cause });
     }
     keepPrivate(data);
     const lock = locked(join(data, "lock"));

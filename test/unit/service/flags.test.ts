@@ -60,6 +60,10 @@ test("all invalid flags are reported together", async () => {
     (error: Error) => error.message,
   );
   expect(message).toContain("--listen: must be host:port, as in 127.0.0.1:8421, is nowhere");
+  expect(message).toContain("--grant: must be admin or platform");
+  expect(message).toContain("--throttle: must be queue, reject or off, is never");
+  // Messages that zod writes by itself.
+  expect(message).not.toMatch(/Invalid|Too (?:small|big)/);
   const named = message.split("\n").map((line) => line.split(":")[0] ?? "");
   expect(named.toSorted((a, b) => (a < b ? -1 : 1))).toEqual([
     "--cors",
@@ -73,6 +77,10 @@ test("all invalid flags are reported together", async () => {
     "--throttle",
   ]);
   await expect(optionsFromFlags({ data: "d" })).rejects.toThrow("--integration: must be given");
+  await expect(optionsFromFlags({ ...flags, password: undefined, passwordFile: "/no/such" })).rejects.toThrow(
+    "--password-file: cannot read /no/such: there is no such file",
+  );
+  await expect(optionsFromFlags({ config: "/no/such" })).rejects.toThrow("cannot read /no/such: there is no such file");
   await expect(optionsFromFlags({ data: "d", integration: id })).rejects.toThrow(
     "must have a password or client credentials",
   );
