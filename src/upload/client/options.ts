@@ -9,7 +9,12 @@ import { integrationId, keyPattern } from "../../wire/signal-view.ts";
 const mebibyte = 2 ** 20;
 
 const basic = z.strictObject({
-  username: z.string().min(1).optional().describe("Defaults to the Integration ID."),
+  username: z
+    .string()
+    .min(1)
+    .refine((name) => !name.includes(":"), "must not contain a colon: the header ends the name there")
+    .optional()
+    .describe("Defaults to the Integration ID."),
   password: secret().describe("Password of the integration. Better a reference than the password itself."),
 });
 
@@ -88,6 +93,9 @@ const service = z.strictObject({
   url: z
     .url({ protocol: /^https?$/, error: "must be an http or https address, as in https://api.example.com/v1" })
     .refine((url) => !/^https?:\/\/[^/?#]*@/i.test(url), "must not hold a name or password, which stand in auth")
+    .refine((url) => !/^https?:\/{3}/i.test(url), "must name a host, as in https://api.example.com/v1")
+    .refine((url) => !/[?#]/.test(url), "must have no query or fragment")
+    .refine((url) => !/\/v1\/rpc\/?$/.test(url), "must be the base address: /rpc is appended to it")
     .describe("Base address of the service; requests go to {url}/rpc."),
   apiVersion: z.enum(apiVersions).default("1.1beta1").describe("Dialect, sent as X-API-Version."),
   integration: integrationId.describe("Integration ID: whose signals these are."),

@@ -315,3 +315,18 @@ test.each([
     await sources(first, second.replace("clientId: x", "clientId: y").replace("mqtt://B:", "mqtt://c:")),
   ).not.toContain("clientId");
 });
+
+test.each([
+  ["http:///v1", "must name a host"],
+  ["https://service/v1?key=1", "must have no query or fragment"],
+  ["https://service/v1#key", "must have no query or fragment"],
+  ["https://service/v1/rpc", "must be the base address: /rpc is appended to it"],
+])("an address of the service to which no request could go is an error: %s", async (url, wanted) => {
+  const text = `${head.replace("http://127.0.0.1:8420/v1", `"${url}"`)}sources: {}\n`;
+  expect(await complaints(text, withPassword)).toContain(`service.url  ${wanted}`);
+});
+
+test("a user name that the header could not carry is an error", async () => {
+  const text = `${head.replace("password:", "username: 'a:b', password:")}sources: {}\n`;
+  expect(await complaints(text, withPassword)).toContain("service.auth.basic.username  must not contain a colon");
+});

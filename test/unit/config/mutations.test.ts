@@ -63,6 +63,7 @@ async function outcome(text: string): Promise<string> {
       expect(line).toBeGreaterThanOrEqual(1);
       expect(column).toBeGreaterThanOrEqual(1);
       expect(message).not.toBe("");
+      expect(message).not.toMatch(/regex|Invalid/);
       expect(`${path} ${message} ${hint}`).not.toMatch(/canary/);
     }
     expect(configIssues(error).length).toBeGreaterThan(0);

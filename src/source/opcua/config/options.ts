@@ -163,6 +163,10 @@ export interface Deadband {
 const nodeId =
   /^(?:ns=\d+;|nsu=[^;]+;)?(?:i=\d+|s=[\s\S]+|g=[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|b=[A-Za-z0-9+/]+=*)$/;
 
+const wrongIndex = 'must be the number of an element from 0, or one for each dimension of a matrix, as in "1,2"';
+const wrongDeadband =
+  "must be a number in the server's unit, as in 0.5, or a part of the variable's range, as in \"1%\"";
+
 export const opcuaTag = z
   .strictObject({
     node: z
@@ -185,9 +189,7 @@ export const opcuaTag = z
         "every variable that a browse path with wildcards finds: * for one level, ** for any; fills {name} and {path}",
       ),
     index: z
-      .union([z.int().min(0).max(1_000_000), z.string().regex(/^\d{1,7}(?:,\d{1,7})+$/)], {
-        error: 'must be the number of an element from 0, or one for each dimension of a matrix, as in "1,2"',
-      })
+      .union([z.int().min(0).max(1_000_000), z.string().regex(/^\d{1,7}(?:,\d{1,7})+$/, wrongIndex)], wrongIndex)
       .transform((given) => (typeof given === "number" ? [given] : given.split(",").map(Number)))
       .optional()
       .describe('element of an array, from 0; of a matrix "1,2": row 1, column 2'),
@@ -197,9 +199,7 @@ export const opcuaTag = z
       .optional()
       .describe("field of a structure: Motor.Speed, Axes[2].Position; `&.` is a dot within a name"),
     deadband: z
-      .union([z.number().min(0), z.string().regex(/^\d+(?:\.\d+)?\s*%$/)], {
-        error: "must be a number in the server's unit, as in 0.5, or a part of the variable's range, as in \"1%\"",
-      })
+      .union([z.number().min(0), z.string().regex(/^\d+(?:\.\d+)?\s*%$/, wrongDeadband)], wrongDeadband)
       .transform(
         (given): Deadband =>
           typeof given === "number"
