@@ -72,7 +72,7 @@ export function addDeviceCommands(line: CommandLine, protocols: ProtocolTexts): 
   const refused = "trust a certificate that was refused; first compare it with what the server itself shows";
   const decisions = [
     ["accept", refused, "as in trust list and in the message of the source"],
-    ["reject", "trust a certificate no longer", "as in trust list"],
+    ["reject", "stop trusting a certificate", "as in trust list"],
   ] as const;
   line.group(
     "trust",

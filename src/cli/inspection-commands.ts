@@ -50,7 +50,7 @@ export function addInspectionCommands(line: CommandLine, runCommand: RunCommand)
     name: "reload",
     what: "have the running agent take up its changed configuration; an invalid one changes nothing and is reported",
     takes: [asked, anyAgent, `${tokenFile}to ask from another machine or as another user`, caFile, jsonOption],
-    more: "Whoever can read the data directory of the agent needs no token. Changes of sections other than sources need a restart.",
+    more: "A user who can read the data directory of the agent needs no token. Changes of sections other than sources need a restart.",
     example: "tagferry reload -c tagferry.yaml",
     run: async () => line.located((await import("./run/reload.ts")).reload),
   });
@@ -88,7 +88,7 @@ export function addInspectionCommands(line: CommandLine, runCommand: RunCommand)
     what: "gather what is needed to find out what is wrong, in one archive without secrets",
     takes: [...configured, "-o, --output <file>  where it is written (default: tagferry-support-NAME-TIME.tar.gz)"],
     more: `The archive holds: configuration, its check, status, recent log, metrics, buffer, rejects, gaps, versions.
-What the agent itself would have to tell is missing where it does not answer. Without a configuration --url is needed.`,
+Without an answer of the agent, its status, health, metrics and log are missing. Without a configuration --url is needed.`,
     example: "tagferry support-bundle -c tagferry.yaml",
     run: async () => (await import("./inspect/support-bundle.ts")).supportBundle.bind(undefined, runCommand),
   });

@@ -77,7 +77,7 @@ function commands(io: Console, protocols: ProtocolTexts): CommandLine {
     what: "list every error of a configuration, and what it will cost",
     takes: [
       config,
-      "--online  also ask the service and each source; exit status 69 or 77 where one will not have it",
+      "--online  also contact the service and each source; exit status 69 where one cannot be reached, 77 where one refuses the credentials",
       "--with <files...>  configurations of other agents: client identifiers that both use are errors",
       jsonOption,
     ],
@@ -125,7 +125,10 @@ function commands(io: Console, protocols: ProtocolTexts): CommandLine {
     name: "demo",
     what: "the whole job on this machine: simulated devices, agent and local service, with an outage",
     takes: [
-      parsedOption("--duration <time>  end by itself after this time, compare and tell", parseDurationArgument),
+      parsedOption(
+        "--duration <time>  end after this time, and compare what was read with what the service stored",
+        parseDurationArgument,
+      ),
       "--keep <dir>  keep buffer and service data in this folder",
       "--cluster  two agents on three NATS servers, of which one agent and one server are killed",
       "--nats-server <file>  with --cluster: the program nats-server, if it is not in PATH",

@@ -240,7 +240,7 @@ export class Discover implements AsyncDisposable {
       ...rest,
       isNew: before === undefined,
       secretFile: secret?.file,
-      /** Somebody has edited the configuration since it was loaded: a reload takes up that, too. */
+      /** The configuration was edited since it was loaded: a reload applies these changes, too. */
       otherChanges: checksum !== this.#parts.checksum(),
     };
   }

@@ -94,7 +94,7 @@ async function prepare({ config: file }: SignalsOptions, io: Console) {
   const kept = readKeptSignals(join(dataDir, "signals.db"), target);
   if (!kept)
     io.complain(
-      `tagferry: nothing that an agent knows can be read in ${visible(dataDir)}: what stands in the configuration counts, not what devices say of their tags`,
+      `tagferry: cannot read the state of an agent in ${visible(dataDir)}: only the configuration is compared, without the names and units that devices report`,
     );
   const inputs = inputsOf(config);
   const ours: OurSignals = {

@@ -16,7 +16,7 @@ type SecurityOptions = AgentQuery & { readonly config: string };
 interface Finding {
   /** `service`, `source hall`, `page`, `files`, `process`, `configuration`. */
   readonly about: string;
-  /** `unknown`: the running process would have to tell, but does not. */
+  /** `unknown`: only the running process knows, and it does not answer. */
   readonly state: "good" | "weak" | "unknown";
   readonly message: string;
   readonly remedy?: string;

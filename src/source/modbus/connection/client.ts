@@ -3,7 +3,7 @@
 //   request   library -> ReadingPort -> Framing.begin -> stream
 //   reply     stream -> Framing.receive -> answer
 //
-// The library gets no replies. It would accept those to other requests, and make a list of values that nobody reads: the
+// The library gets no replies. It would accept those to other requests, and make a list of values that is not used: the
 // data of a reply that matches are its bytes from the third one on.
 import { EventEmitter } from "node:events";
 import modbusSerial from "modbus-serial";
