@@ -187,12 +187,15 @@ export function fileFailure(error: unknown): { readonly message: string; readonl
     : { message: `${path}: ${message}`, remedy: remedy.replaceAll("PATH", path) };
 }
 
+/** Of a TLS error, Node's advice about its own flags. Here an option names the authority. */
+const adviceOfNode = /; if the root CA is installed locally, try running Node\.js with .*$/;
+
 /** The message of an error. Node reports some failed connections as an AggregateError without a message. */
 export function reasonOf(error: unknown): string {
   const { message } = fileFailure(error) ?? {};
   if (message !== undefined) return message;
   if (error instanceof AggregateError && error.errors.length > 0) return error.errors.map(reasonOf).join("; ");
-  return error instanceof Error ? error.message || error.name : String(error);
+  return error instanceof Error ? error.message.replace(adviceOfNode, "") || error.name : String(error);
 }
 
 export function remedyOf(error: unknown): string | undefined {

@@ -207,7 +207,8 @@ async function askForToken(request: IncomingMessage, response: ServerResponse, r
   }
   // The password of a browser.
   response.setHeader("www-authenticate", 'Basic realm="tagferry", charset="UTF-8"');
-  const reason = "a token is needed: http.readToken, as a bearer token or as the password of any user";
+  const problem = request.headers.authorization === undefined ? "a token is needed" : "invalid token";
+  const reason = `${problem}: http.readToken, as a bearer token or as the password of any user`;
   answerJson(response, 401, { ok: false, reason });
 }
 

@@ -56,6 +56,11 @@ test("only who sends a token may look; programs and browsers can; health and com
   await using agent = await startWith(folder.path, (text) => text);
   const { page } = agent;
   expect(page).toMatch(/^https:\/\/127.0.0.1:\d+$/);
+  // Before a command of this process has named the authority.
+  const foreign = await command(["fleet", "status", page]);
+  expect(foreign.stdout).toContain("its certificate is not trusted");
+  expect(foreign.stdout).toContain("--ca-file names it, or its authority");
+  expect(foreign.stdout).not.toContain("Node.js");
 
   for (const path of ["/", "/metrics", "/api/status", "/api/view", "/api/events", "/api/gaps", "/no"])
     expect([path, await ask(page + path)]).toMatchObject([
@@ -101,7 +106,16 @@ test("only who sends a token may look; programs and browsers can; health and com
     stdout: expect.stringContaining("gw"),
   });
   const refused = await command(["fleet", "status", page, ...ca]);
-  expect(refused).toMatchObject({ status: 69, stdout: expect.stringContaining("a token is needed: http.readToken") });
+  expect(refused).toMatchObject({
+    status: 69,
+    stdout: expect.stringContaining("refuses: a token is needed: http.readToken"),
+  });
+  writeFileSync(tokens, "canary-of-another-gateway");
+  const wrong = await command(["fleet", "status", page, ...ca, "--token-file", tokens]);
+  expect(wrong).toMatchObject({
+    status: 69,
+    stdout: expect.stringContaining("refuses: invalid token: http.readToken"),
+  });
 
   expect(JSON.stringify(agent.log)).toContain("refused: invalid token");
   expect(JSON.stringify(agent.log)).not.toMatch(/canary/);

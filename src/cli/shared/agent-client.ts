@@ -6,7 +6,8 @@ import { controlTokenIn, controlTokenName } from "../../agent/process/control-to
 import { type AgentPlace, agentPlace } from "../../config/agent-place.ts";
 import { lineIn } from "../../config/files/environment.ts";
 import type { Config } from "../../config/format/config.ts";
-import { AgentError, isAgentError } from "../../core/errors.ts";
+import { AgentError, isAgentError, reasonOf } from "../../core/errors.ts";
+import { attempt } from "../../lib/flow/attempt.ts";
 import { hostInUrl } from "../../lib/network/listen.ts";
 import { leavesMachine } from "../../lib/network/loopback.ts";
 import type { ListenAddress } from "../../lib/values/fields.ts";
@@ -92,6 +93,8 @@ export async function askAgent<Schema extends z.ZodType>(
 function parsedAnswer<Schema extends z.ZodType>(schema: Schema, answer: AgentAnswer) {
   const { status, text, origin } = answer;
   if (status >= 200 && status <= 299) return answerAs(schema, answer);
+  const told = status === 401 ? refusal.safeParse(attempt(() => JSON.parse(text))).data : undefined;
+  if (told) throw refused(answer, told.reason);
   throw noAgent(`no agent answers at ${origin}: HTTP ${status} ${text.slice(0, 200).trim()}`);
 }
 
@@ -175,8 +178,13 @@ function causeOf(error: unknown, withinMs: number): string {
     return "it does not speak TLS; then its address begins with http://";
   if (cause instanceof Error && cause.message === "other side closed")
     return "it may speak TLS; then its address begins with https://";
+  if (cause instanceof Error && "code" in cause && untrusted.test(String(cause.code)))
+    return `its certificate is not trusted (${reasonOf(cause)}); --ca-file names it, or its authority`;
   return cause instanceof Error && cause.message !== "" ? cause.message : error.message;
 }
+
+/** Codes of Node for a certificate that no known authority has issued. */
+const untrusted = /SELF_SIGNED_CERT|UNABLE_TO_(VERIFY_LEAF_SIGNATURE|GET_ISSUER_CERT)|CERT_SIGNATURE_FAILURE/;
 
 const refusal = z.object({ reason: z.string(), tokenFile: z.string().optional() });
 

@@ -216,7 +216,7 @@ function untrusted(error: unknown, now: EpochMicros): string | undefined {
     default: {
       const reason =
         reasons[error.code] ?? (aboutCertificates.test(error.code) ? "its certificate is invalid" : undefined);
-      return reason && `${reason} (${error.message})`;
+      return reason && `${reason} (${reasonOf(error)})`;
     }
   }
 }
