@@ -69,18 +69,19 @@ export class Nodes {
     this.#tick();
   }
 
+  /** Resolves with whether the answer is shown. */
   async #list(first = 0) {
     const look = this.#look();
-    if (!look) return;
+    if (!look) return false;
     clearTimeout(this.#timer);
     const turn = ++this.#turn;
     const wish = { look: look.look, search: byId("nodes-search").value.slice(0, 200), first, count: page };
     const under = this.#path.at(-1);
     setAttribute(byId("nodes-list"), "aria-busy", "true");
     const answer = await this.#ask("list", { ...wish, ...(under && { under: under.key }) }, byId("nodes-error"));
-    if (turn !== this.#turn) return;
+    if (turn !== this.#turn) return false;
     setAttribute(byId("nodes-list"), "aria-busy", "false");
-    if (!answer) return;
+    if (!answer) return false;
     this.#shown = first === 0 ? answer.nodes : [...this.#shown, ...answer.nodes];
     setHidden(byId("nodes-more"), this.#shown.length >= answer.total);
     byId("nodes-notes").replaceChildren(...answer.notes.map((text) => element("p", { text })));
@@ -91,6 +92,7 @@ export class Nodes {
     this.#showPath();
     this.#show();
     this.#later(answer.busy);
+    return true;
   }
 
   #later(busy) {
@@ -150,16 +152,19 @@ export class Nodes {
       ...steps.map(({ name }, depth) => {
         const button = element("button", { attributes: { type: "button" }, text: plain(name) });
         if (depth === steps.length - 1) button.setAttribute("aria-current", "location");
-        button.addEventListener("click", () => this.#open(this.#path.slice(0, depth)));
+        button.addEventListener("click", () => void this.#open(this.#path.slice(0, depth)));
         return button;
       }),
     );
   }
 
-  #open(path) {
+  async #open(path) {
+    const before = this.#path;
     this.#path = path;
     byId("nodes-search").value = "";
-    void this.#list().then(() => byId("nodes-path").lastElementChild?.focus());
+    const isShown = await this.#list();
+    if (!isShown && this.#path === path) this.#path = before;
+    byId("nodes-path").lastElementChild?.focus();
   }
 
   #show() {
@@ -199,7 +204,7 @@ export class Nodes {
     const type = element("span", { className: "quiet" });
     const isFolder = node.branch && node.value === undefined;
     const open = element("button", { className: "branch", attributes: { type: "button" } });
-    open.addEventListener("click", () => this.#open([...this.#path, node]));
+    open.addEventListener("click", () => void this.#open([...this.#path, node]));
     if (isFolder) open.append(name, " ▸");
     else open.append("open ▸");
     if (!isFolder) setAttribute(open, "aria-label", `open ${plain(node.name)}`);

@@ -219,6 +219,29 @@ test("a search finds nodes in the branches below, and says what was searched", a
   await page.locator("#change-text", { hasText: "input: Line.Temp" }).waitFor();
 });
 
+test("a branch that cannot be opened is not part of the path", async () => {
+  await using world = await discoverWorld();
+  await using opened = await openPage(
+    browser,
+    { snapshot: () => statusWith(), control: world.control },
+    { path: "/discover" },
+  );
+  const { page } = opened;
+  await giveToken(page);
+  await page.getByLabel("Address", { exact: true }).fill(server.url);
+  await page.getByRole("button", { name: "Connect", exact: true }).click();
+  await page.getByRole("button", { name: "It is the same: trust it" }).click();
+  const line = page.getByRole("button", { name: "Line ▸" });
+  await line.waitFor();
+  await page.route("**/api/discover/list", (route) => route.abort());
+  await line.click();
+  await page.getByText("No answer from the agent.").waitFor();
+  await page.unroute("**/api/discover/list");
+  await line.click();
+  await page.getByLabel("Temp", { exact: true }).waitFor();
+  expect(await page.locator("#nodes-path button").allTextContents()).toEqual(["Top", "Line"]);
+});
+
 test("a tab of the browser asks for the token once, keeps it out of addresses, and asks again where it is wrong", async () => {
   await using world = await discoverWorld();
   await using opened = await openPage(
