@@ -11,7 +11,8 @@ import { words } from "./words.js";
 /** The agent keeps a sample of the figures every five seconds. */
 const sampleMs = 5_000;
 const whole = (number) => format.count(Math.round(number));
-/** Round lengths of time in milliseconds, and round sizes in bytes. */
+/** Round numbers, lengths of time in milliseconds, and sizes in bytes, for lines of an axis whose labels are exact. */
+const numbers = Array.from({ length: 15 }, (_, i) => [1, 2, 5].map((n) => n * 10 ** i)).flat();
 const lengths = [1, 2, 5, 10, 20, 50, 100, 200, 500].concat(
   [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200].map((s) => s * 1_000),
   [1, 2, 5, 10, 20, 50].map((days) => days * 86_400_000),
@@ -19,8 +20,11 @@ const lengths = [1, 2, 5, 10, 20, 50, 100, 200, 500].concat(
 const sizes = Array.from({ length: 50 }, (_, i) => 2 ** i);
 const charts = {
   lagMs: new Chart("Lag", ["lag"], format.duration, { zero: true, steps: lengths }),
-  backlogPoints: new Chart("Points waiting", ["points"], whole, { zero: true }),
-  sentPoints: new Chart("Points delivered a second", ["points/s"], format.rate, { zero: true }),
+  backlogPoints: new Chart("Points waiting", ["points"], whole, { zero: true, steps: numbers }),
+  sentPoints: new Chart("Points delivered a second", ["points/s"], format.rate, {
+    zero: true,
+    steps: [0.1, 0.2, 0.5, ...numbers],
+  }),
   bufferBytes: new Chart("Buffer on disk", ["size"], format.bytes, { zero: true, steps: sizes }),
   budgetShare: new Chart("Permitted requests used", ["share"], format.percent, { zero: true, top: 1 }),
 };
@@ -79,7 +83,8 @@ function showBuffer(buffer, upload, now) {
   const share = buffer.maxBytes > 0 ? buffer.bytes / buffer.maxBytes : 0;
   showFigures(byId("buffer-figures"), [
     ["points waiting", format.count(buffer.unsettledPoints)],
-    ["backlog", upload.backlog.text],
+    // The line above has the forecast.
+    ["backlog", upload.backlog.text.split(";")[0]],
     [`on disk, of ${format.bytes(buffer.maxBytes)}`, format.bytes(buffer.bytes), share],
     ["points stored", format.count(buffer.appendedPoints)],
     ["points that replaced another of their time", format.count(buffer.collidedPoints)],

@@ -2,11 +2,13 @@
 import type { Browser } from "playwright-core";
 import { chromium } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { z } from "zod";
 import type { Gap, GapList } from "../../../src/agent/gaps/gap.ts";
 import type { Status } from "../../../src/agent/status/status.ts";
 import type { KnownCertificate } from "../../../src/core/commissioning.ts";
 import { epochMicros } from "../../../src/core/point.ts";
 import type { WebOptions } from "../../../src/web/server.ts";
+import { eventually } from "../../support/eventually.ts";
 import { sourceWith, statusWith } from "../../support/status.ts";
 import { openPage } from "./open-page.ts";
 
@@ -193,7 +195,7 @@ test("a service that is away: the error, its remedy, a backlog that waits, and w
   const { page } = delivery;
   await page.getByText(`${error}: check the network`).waitFor();
   expect(await page.locator("#upload-state").textContent()).toBe("service unreachable");
-  expect(await page.locator("#buffer-figures > div", { hasText: /backlog$/ }).innerText()).toMatch(/^waits/);
+  expect(await page.locator("#buffer-figures > div", { hasText: /backlog$/ }).innerText()).toMatch(/^waits\s+backlog$/);
   expect(await page.locator("#buffer-where").textContent()).toMatch(
     /; the buffer is full in 1 d 17 h, at .*\d\d:\d\d\.$/,
   );
@@ -221,6 +223,33 @@ test("a backlog that drains says when it is caught up, with plots that have axes
     expect(await chart.getByRole("img").getAttribute("aria-label")).toMatch(new RegExp(`^${name}: `));
   }
   expect(opened.complaints).toEqual([]);
+});
+
+test("labels of an axis are as far apart as their lines, also where all values are 0", async () => {
+  const record = `const { fillText, clearRect } = CanvasRenderingContext2D.prototype;
+    Object.assign(CanvasRenderingContext2D.prototype, {
+      clearRect(...area) { this.canvas.labels = []; clearRect.apply(this, area); },
+      fillText(text, ...at) { this.canvas.labels.push(text); fillText.call(this, text, ...at); },
+    });`;
+  await using opened = await openDelivery({});
+  const { page } = opened;
+  await page.addInitScript(record);
+  const zeros = [0, 0, 0];
+  const figures = { lagMs: zeros, backlogPoints: zeros, sentPoints: zeros, bufferBytes: zeros, budgetShare: zeros };
+  const times = [0, 5_000, 10_000].map((ms) => base.time / 1_000 + ms);
+  await page.route("**/api/history", (route) => route.fulfill({ json: { times, figures } }));
+  await page.reload();
+  const drawn = "[...document.querySelectorAll('.chart canvas')].map(({ labels = [] }) => labels)";
+  const all = await eventually(async () => {
+    const charts = z.array(z.array(z.string())).parse(await page.evaluate(drawn));
+    return charts.length === 5 && charts.every((labels) => labels.length > 0) ? charts : undefined;
+  });
+  for (const labels of all) {
+    const numbers = labels.filter((text) => !text.includes(":")).map((text) => Number.parseFloat(text));
+    const steps = numbers.slice(1).map((number, i) => number - (numbers[i] ?? 0));
+    expect([labels, new Set(steps).size]).toEqual([labels, 1]);
+    expect(steps[0]).toBeGreaterThan(0);
+  }
 });
 
 test("signals at the service: what differs there", async () => {
