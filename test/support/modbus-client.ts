@@ -18,7 +18,7 @@ export function withClient(framing: Framing): FramingWithClient {
     sent = new Uint8Array(bytes);
   });
   return {
-    telling: (request) => framing.telling(request),
+    resync: (request) => framing.resync(request),
     begin(request) {
       client.ask(request);
       return sent;

@@ -50,9 +50,9 @@ function forecastModbus({ options, tags }: Pick<ModbusConfig, "options" | "tags"
   let readings = 0;
   let requests = 0;
   let busy = 0;
-  for (const { unit, wanted, limits, everyMs } of pollTargets({ options, tags })) {
-    const blocks = plan(wanted, limits);
-    readings += (wanted.flatMap((item) => item.values).length * 1_000) / everyMs;
+  for (const { unit, spans, limits, everyMs } of pollTargets({ options, tags })) {
+    const blocks = plan(spans, limits);
+    readings += (spans.flatMap((item) => item.values).length * 1_000) / everyMs;
     requests += (blocks.length * 1_000) / everyMs;
     if (url.transport !== "serial") continue;
     const pause = Math.max(gapMs(url.line), interRequestDelay) + turnaroundMs;

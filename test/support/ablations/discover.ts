@@ -199,7 +199,7 @@ export const discoverAblations: readonly Ablation[] = [
   {
     safeguard: "reading no address in a search that the configuration forbids",
     file: "source/modbus/polling/source.ts",
-    code: '    if ("table" in request && !this.#mayAsk(request))\n',
+    code: '    if ("table" in request && !this.#mayRead(request))\n',
     without: "    if (request.unit < 0)\n",
     test: others,
     name: "a search follows",
@@ -207,8 +207,8 @@ export const discoverAblations: readonly Ablation[] = [
   {
     safeguard: "a connection that does not end because a search finds no unit",
     file: "source/modbus/connection/modbus-connection.ts",
-    code: ' else if (result.kind === "silence" && conclusive !== undefined)\n      hearNothing(request.unit, conclusive,',
-    without: ' else if (result.kind === "silence")\n      hearNothing(request.unit, conclusive ?? true,',
+    code: ' else if (result.kind === "silence" && conclusive !== undefined)\n      countSilence(request.unit, conclusive,',
+    without: ' else if (result.kind === "silence")\n      countSilence(request.unit, conclusive ?? true,',
     test: connection,
     name: "silence of units that a search",
   },

@@ -120,8 +120,8 @@ export const modbusAblations: readonly Ablation[] = [
   {
     safeguard: "expecting late answers to abandoned requests",
     file: "source/modbus/connection/bus-framing.ts",
-    code: "      this.#doubts.add(this.#current.request);\n      this.#options.watch?.gaveUp",
-    without: "      this.#options.watch?.gaveUp",
+    code: "      this.#doubts.add(this.#current.request);\n      this.#options.watch?.timedOut",
+    without: "      this.#options.watch?.timedOut",
     test: bus,
     name: "after a timeout the",
   },
@@ -197,7 +197,7 @@ export const modbusAblations: readonly Ablation[] = [
   {
     safeguard: "avoiding a length for which a late answer may arrive",
     file: "source/modbus/connection/distinct-reads.ts",
-    code: "side.find((each) => !isBlurred(each)) ?? side[0]",
+    code: "side.find((each) => !isAmbiguous(each)) ?? side[0]",
     without: "side[0]",
     test: watch,
     name: "with longer requests than",
@@ -212,7 +212,7 @@ export const modbusAblations: readonly Ablation[] = [
   {
     safeguard: "confirming the first answers on a bus",
     file: "source/modbus/connection/exchange.ts",
-    code: 'result.kind === "data" ? await confirm(asked, timeoutMs, signal) : undefined;',
+    code: 'result.kind === "data" ? await confirm(sent, timeoutMs, signal) : undefined;',
     without: "undefined;",
     test: lossy,
     name: "before it was noticed",
@@ -288,7 +288,7 @@ export const modbusAblations: readonly Ablation[] = [
   {
     safeguard: "distinguishing late answers from another master",
     file: "source/modbus/connection/bus-framing.ts",
-    code: "      this.#options.watch?.gaveUp(this.#current.request);\n",
+    code: "      this.#options.watch?.timedOut(this.#current.request);\n",
     without: "",
     test: watch,
   },

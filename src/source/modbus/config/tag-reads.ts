@@ -31,7 +31,7 @@ export interface PollTarget {
   readonly everyMs: number;
   readonly timeoutMs: number;
   readonly limits: Limits;
-  readonly wanted: readonly TagSpan[];
+  readonly spans: readonly TagSpan[];
 }
 
 /** Puts every tag in exactly one target. Requires a configuration without faults (`configFaults`). */
@@ -51,7 +51,7 @@ export function pollTargets(config: Pick<ModbusConfig, "options" | "tags">): rea
       everyMs: first.every,
       timeoutMs: first.timeout ?? options.timeout,
       limits: limitsOf(options, first),
-      wanted: [...together.values()].map((tags) => joined(tags.map(([index, tag]) => spanWith(index, tag, formatOf)))),
+      spans: [...together.values()].map((tags) => joined(tags.map(([index, tag]) => spanWith(index, tag, formatOf)))),
     };
   });
 }
@@ -184,8 +184,8 @@ const raise = "raise maxRegisters where the device allows it";
 const sameTable = "hr: and ir: are read by different functions";
 
 function limitOf(options: Config["options"], { at, maxRegisters }: Tag): number {
-  const wanted = isRegisterTable(at.table) ? (maxRegisters ?? options.maxRegisters) : options.maxBits;
-  return Math.min(wanted, protocolLimit[at.table]);
+  const most = isRegisterTable(at.table) ? (maxRegisters ?? options.maxRegisters) : options.maxBits;
+  return Math.min(most, protocolLimit[at.table]);
 }
 
 /** The range from the first register or bit of a tag to after the last, including its scale factor. */

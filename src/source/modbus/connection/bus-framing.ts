@@ -30,7 +30,7 @@ export interface BusOptions {
   /** Watches other traffic on the bus; default: none is expected. */
   readonly watch?: BusWatch;
   /** Whether a unit may be asked for addresses without a tag; default: always. */
-  readonly mayAsk?: ((request: ReadRequest) => boolean) | undefined;
+  readonly mayRead?: ((request: ReadRequest) => boolean) | undefined;
   /** Frame format and `host:port` of a TCP gateway, for messages. */
   readonly peer?: { readonly expected: FrameFormat; readonly peer: string };
 }
@@ -39,7 +39,7 @@ interface Current {
   readonly request: UnitRequest;
   readonly sent: Uint8Array;
   /** Whether its data cannot be distinguished from an earlier answer. */
-  readonly blurred: boolean;
+  readonly isAmbiguous: boolean;
   /** Answers pending when it was sent. */
   readonly earlier: number;
 }
@@ -69,7 +69,7 @@ export class BusFraming implements Framing {
   /** Bytes without a frame since the request and the last frame. */
   #noise = 0;
   /** The last request, and the first bytes since. */
-  #asked: UnitRequest | undefined;
+  #sent: UnitRequest | undefined;
   #first: Uint8Array = new Uint8Array(0);
   discarded = 0;
   late = { unit: 0, count: 0 };
@@ -83,19 +83,24 @@ export class BusFraming implements Framing {
   get mismatch(): string | undefined {
     if (this.#mismatch !== undefined || this.#noise === 0) return this.#mismatch;
     const { peer } = this.#options;
-    const foreign = peer && this.#asked && foreignBytes(this.#first, { request: this.#asked, ...peer });
+    const foreign = peer && this.#sent && foreignBytes(this.#first, { request: this.#sent, ...peer });
     if (foreign) return `${foreign.what} in it; ${foreign.hint}`;
     return `${this.#noise} bytes and no valid checksum; are baud rate, parity and wiring as they should be?`;
   }
 
-  telling(request: UnitRequest): UnitRequest | undefined {
-    return this.#doubts.telling(request, this.#options.mayAsk);
+  resync(request: UnitRequest): UnitRequest | undefined {
+    return this.#doubts.resync(request, this.#options.mayRead);
   }
 
   begin(request: UnitRequest, pdu: Uint8Array): Uint8Array {
     const sent = this.#options.codec.encode({ unit: request.unit, pdu });
     const { unit } = request;
-    this.#current = { request, sent, blurred: this.#doubts.blur(request), earlier: this.#doubts.count(unit) };
+    this.#current = {
+      request,
+      sent,
+      isAmbiguous: this.#doubts.isAmbiguous(request),
+      earlier: this.#doubts.count(unit),
+    };
     this.#received = new Uint8Array(0);
     this.#held = undefined;
     this.#sure = false;
@@ -106,7 +111,7 @@ export class BusFraming implements Framing {
     this.#sentAt = this.#now();
     this.#settlesAt = undefined;
     this.#noise = 0;
-    this.#asked = request;
+    this.#sent = request;
     this.#first = new Uint8Array(0);
     this.#mismatch = undefined;
     return sent;
@@ -134,18 +139,18 @@ export class BusFraming implements Framing {
   }
 
   distinct(request: UnitRequest): UnitRequest | undefined {
-    const { watch, mayAsk = () => true } = this.#options;
+    const { watch, mayRead = () => true } = this.#options;
     if ("identity" in request || !watch) return request;
-    return watch.distinct(request, { mayAsk, isBlurred: (each) => this.#doubts.blur(each) });
+    return watch.distinct(request, { mayRead, isAmbiguous: (each) => this.#doubts.isAmbiguous(each) });
   }
 
-  refusesMore(asked: UnitRequest, request: UnitRequest, answer: Answer | undefined): boolean {
-    if ("identity" in request || "identity" in asked) return false;
+  refusesMore(sent: UnitRequest, request: UnitRequest, answer: Answer | undefined): boolean {
+    if ("identity" in request || "identity" in sent) return false;
     const consequence = answer?.kind === "exception" ? consequenceOf(answer.code) : undefined;
     // These exceptions do not depend on the addresses.
     if (consequence === "busy" || consequence === "away") return false;
-    const isRefused = consequence !== undefined && asked !== request;
-    this.#options.watch?.came(isRefused ? "refused" : answer ? "read" : "silent", asked, request);
+    const isRefused = consequence !== undefined && sent !== request;
+    this.#options.watch?.came(isRefused ? "refused" : answer ? "read" : "silent", sent, request);
     return isRefused;
   }
 
@@ -171,10 +176,10 @@ export class BusFraming implements Framing {
     return undefined;
   }
 
-  confirmation(asked: UnitRequest): ReadRequest | undefined {
-    const { watch, mayAsk = () => true } = this.#options;
-    if ("identity" in asked || this.#accepted?.request !== asked || !watch?.needsConfirmation(asked)) return undefined;
-    this.#confirmation = this.#doubts.confirmation(asked, (each) => mayAsk(each) && !watch.isForeign(each));
+  confirmation(sent: UnitRequest): ReadRequest | undefined {
+    const { watch, mayRead = () => true } = this.#options;
+    if ("identity" in sent || this.#accepted?.request !== sent || !watch?.needsConfirmation(sent)) return undefined;
+    this.#confirmation = this.#doubts.confirmation(sent, (each) => mayRead(each) && !watch.isForeign(each));
     return this.#confirmation;
   }
 
@@ -195,10 +200,10 @@ export class BusFraming implements Framing {
     const current = this.#current;
     const held = this.#held;
     if (!current || !held) return undefined;
-    const { request, blurred, earlier } = current;
+    const { request, isAmbiguous, earlier } = current;
     if (this.#contested.has(kindOfReply(request.unit, held))) return undefined;
     this.#current = undefined;
-    const lastHope = blurred && this.telling(request) === undefined;
+    const lastHope = isAmbiguous && this.resync(request) === undefined;
     if (this.#inWindow.length > earlier || lastHope) this.#doubts.settle(request.unit);
     else {
       // It may be an earlier answer; then the current one is still to come.
@@ -211,7 +216,7 @@ export class BusFraming implements Framing {
   abandon(): boolean {
     if (this.#current) {
       this.#doubts.add(this.#current.request);
-      this.#options.watch?.gaveUp(this.#current.request);
+      this.#options.watch?.timedOut(this.#current.request);
       if (this.#noise > 0 && this.#mismatch === undefined) this.discarded++;
     }
     this.#current = undefined;
@@ -222,9 +227,9 @@ export class BusFraming implements Framing {
     const { watch } = this.#options;
     this.#noise = 0;
     const request = this.#current?.request;
-    const wanted = readAskedFor(pdu);
-    if (wanted) {
-      watch?.request(unit, wanted);
+    const foreign = readAskedFor(pdu);
+    if (foreign) {
+      watch?.request(unit, foreign);
       for (const kind of watch?.awaited ?? []) this.#contested.add(kind);
       this.#discard("the request of another master");
       return;

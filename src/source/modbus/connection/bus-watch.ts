@@ -62,7 +62,7 @@ export class BusWatch {
   #recent: ReceivedReply[] = [];
   readonly #lastOfKind = new Map<string, number>();
   /** Time of the last time-out of a request for each kind. */
-  readonly #gaveUpAt = new Map<string, number>();
+  readonly #timedOutAt = new Map<string, number>();
   readonly #slowestMs = new Map<number, number>();
   #answers = 0;
   #signAt = Number.NEGATIVE_INFINITY;
@@ -89,8 +89,8 @@ export class BusWatch {
     return this.#repeats >= fewestSigns;
   }
 
-  gaveUp(request: UnitRequest): void {
-    for (const kind of kindsOf(request.unit, expectedOf(request))) this.#gaveUpAt.set(kind, this.now);
+  timedOut(request: UnitRequest): void {
+    for (const kind of kindsOf(request.unit, expectedOf(request))) this.#timedOutAt.set(kind, this.now);
   }
 
   /** A reply was received, to a request of any master. */
@@ -105,7 +105,7 @@ export class BusWatch {
   unsolicited(unit: number, pdu: Uint8Array): void {
     const { now } = this;
     const kind = kindOfReply(unit, pdu);
-    if (now - (this.#gaveUpAt.get(kind) ?? Number.NEGATIVE_INFINITY) < lateForMs) return;
+    if (now - (this.#timedOutAt.get(kind) ?? Number.NEGATIVE_INFINITY) < lateForMs) return;
     this.#sign(now);
     const isSame = (each: ReceivedReply) => each.unit === unit && equal(each.pdu, pdu) && now - each.at < longestGapMs;
     // Two masters with the same request get the same reply.
@@ -197,8 +197,8 @@ export class BusWatch {
   }
 
   /** See `DistinctReads.came`; only while another master is active. */
-  came(outcome: "read" | "refused" | "silent", asked: ReadRequest, request: ReadRequest): void {
-    if (this.#isShared) this.#reads.came(outcome, asked, request, this.now);
+  came(outcome: "read" | "refused" | "silent", sent: ReadRequest, request: ReadRequest): void {
+    if (this.#isShared) this.#reads.came(outcome, sent, request, this.now);
   }
 
   /** Disturbances within the last ten minutes. */

@@ -18,9 +18,9 @@ const mostNamed = 3;
 
 export interface DistinctRules {
   /** Whether a unit may be asked for addresses without a tag. */
-  readonly mayAsk: (request: ReadRequest) => boolean;
+  readonly mayRead: (request: ReadRequest) => boolean;
   /** Whether the answer could be confused with a late one that may still come. Then another request must go first. */
-  readonly isBlurred: (request: ReadRequest) => boolean;
+  readonly isAmbiguous: (request: ReadRequest) => boolean;
 }
 
 export class DistinctReads {
@@ -43,23 +43,23 @@ export class DistinctReads {
   }
 
   /** A distinct request whose answer contains that to `request`. Undefined if there is none. */
-  choose(request: ReadRequest, { mayAsk, isBlurred }: DistinctRules, now: number): ReadRequest | undefined {
+  choose(request: ReadRequest, { mayRead, isAmbiguous }: DistinctRules, now: number): ReadRequest | undefined {
     const failures = (each: ReadRequest) => this.#failuresOf(sideOf(request, each), now);
     const isDistinct = (each: ReadRequest) =>
-      isInProtocol(each) && (each === request || mayAsk(each)) && !this.isForeign(each, now);
+      isInProtocol(each) && (each === request || mayRead(each)) && !this.isForeign(each, now);
     const [side = []] = sides(request)
       .map((reads) => reads.filter((each) => isDistinct(each) && failures(each) < Number.POSITIVE_INFINITY))
       .filter((reads) => reads.length > 0)
       .toSorted(([a = request], [b = request]) => failures(a) - failures(b));
-    const chosen = side.find((each) => !isBlurred(each)) ?? side[0];
+    const chosen = side.find((each) => !isAmbiguous(each)) ?? side[0];
     if (chosen) this.#indistinct.delete(nameOf(request));
     else this.#indistinct.set(nameOf(request), now);
     return chosen;
   }
 
-  /** Records the outcome of `asked` instead of `request`. Sides with fewer failures are preferred. */
-  came(outcome: "read" | "refused" | "silent", asked: ReadRequest, request: ReadRequest, now: number): void {
-    const side = sideOf(request, asked);
+  /** Records the outcome of `sent` instead of `request`. Sides with fewer failures are preferred. */
+  came(outcome: "read" | "refused" | "silent", sent: ReadRequest, request: ReadRequest, now: number): void {
+    const side = sideOf(request, sent);
     if (outcome === "read") this.#failures.delete(side);
     else {
       const count = outcome === "refused" ? Number.POSITIVE_INFINITY : this.#failuresOf(side, now) + 1;
@@ -97,8 +97,8 @@ function sides(request: ReadRequest): readonly (readonly ReadRequest[])[] {
   ];
 }
 
-function sideOf(request: ReadRequest, asked: ReadRequest): string {
-  const side = asked.start < request.start ? "before" : asked.count > request.count ? "behind" : "alone";
+function sideOf(request: ReadRequest, sent: ReadRequest): string {
+  const side = sent.start < request.start ? "before" : sent.count > request.count ? "behind" : "alone";
   return `${nameOf(request)} ${side}`;
 }
 

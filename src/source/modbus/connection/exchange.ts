@@ -6,7 +6,7 @@ import type { Answer, UnitRequest } from "../config/pdu.ts";
 import { dataBytes } from "../config/pdu.ts";
 import type { ByteStream } from "./byte-stream.ts";
 import { modbusClient } from "./client.ts";
-import type { Exchange, Framing, GivenUp, LineRest, Result } from "./framing.ts";
+import type { Exchange, Framing, LineRest, Result, TimedOut } from "./framing.ts";
 
 interface Pending {
   received: boolean;
@@ -32,7 +32,7 @@ export const slowestTimeouts = 8;
 export const unsteadiness = 1.2;
 
 /**
- * Exchanges frames over `stream`, which it owns. `rest`: for lines that cannot be reopened after a time-out. `givenUp`:
+ * Exchanges frames over `stream`, which it owns. `rest`: for lines that cannot be reopened after a time-out. `timedOut`:
  * time-outs of earlier connections to a bus, whose answers may still come. `pauseMs`: between a reply and a follow-up
  * request.
  */
@@ -41,7 +41,7 @@ export function streamExchange(
   framing: Framing,
   clock: Clock,
   rest?: LineRest,
-  givenUp: GivenUp = new Map(),
+  timedOut: TimedOut = new Map(),
   pauseMs = 0,
 ): Exchange {
   const client = modbusClient(framing, (bytes) => stream.write(bytes));
@@ -111,7 +111,7 @@ export function streamExchange(
   };
 
   const ofLate = (unit: number, now: number) =>
-    (givenUp.get(unit) ?? []).filter((sentAt) => now - sentAt <= slowestTimeouts * longestTimeoutMs);
+    (timedOut.get(unit) ?? []).filter((sentAt) => now - sentAt <= slowestTimeouts * longestTimeoutMs);
 
   /** A late answer arrived, to the last request to `unit` that timed out or to an earlier one. */
   const noteLate = (unit: number) => {
@@ -130,9 +130,9 @@ export function streamExchange(
 
   const distinct = (request: UnitRequest) => (framing.distinct ? framing.distinct(request) : request);
 
-  /** How long to delay `asked`, which has waited since `since`. */
-  const waitMs = (asked: UnitRequest, since: number) =>
-    Math.max(Math.min(framing.clearAt?.(asked, since) ?? since, since + longestRestMs), endedAt + pauseMs) -
+  /** How long to delay `sent`, which has waited since `since`. */
+  const waitMs = (sent: UnitRequest, since: number) =>
+    Math.max(Math.min(framing.clearAt?.(sent, since) ?? since, since + longestRestMs), endedAt + pauseMs) -
     clock.monotonic();
 
   const attempt = (request: UnitRequest, timeoutMs: number, signal: AbortSignal) =>
@@ -165,7 +165,7 @@ export function streamExchange(
         }
         expiredAt = clock.monotonic();
         if (!framing.abandon()) retire();
-        givenUp.set(request.unit, [...ofLate(request.unit, sentAt), sentAt]);
+        timedOut.set(request.unit, [...ofLate(request.unit, sentAt), sentAt]);
         const { mismatch } = framing;
         current.settle({ kind: "silence", mismatch, received: current.received, lateMs: lateMs.get(request.unit) });
       };
@@ -199,7 +199,7 @@ export function streamExchange(
         ended: settleHeld,
         settle(result) {
           finish();
-          if (result === "contested" || result.kind !== "silence") givenUp.delete(request.unit);
+          if (result === "contested" || result.kind !== "silence") timedOut.delete(request.unit);
           resolve(result);
         },
         fail(error) {
@@ -223,19 +223,19 @@ export function streamExchange(
   /** Resolves with the result of `choose` once it may be sent. */
   const whenClear = async (choose: () => UnitRequest | undefined, signal: AbortSignal) => {
     const since = clock.monotonic();
-    let asked = choose();
-    while (asked && waitMs(asked, since) > 0) {
-      await clock.sleep(waitMs(asked, since), signal);
+    let sent = choose();
+    while (sent && waitMs(sent, since) > 0) {
+      await clock.sleep(waitMs(sent, since), signal);
       // Timers run before sockets. Read pending bytes first, as they may change the choice.
       await new Promise<void>((resolve) => void setImmediate(resolve));
-      asked = choose();
+      sent = choose();
     }
-    return asked;
+    return sent;
   };
 
-  /** Confirms the answer to `asked` if necessary. Undefined if the answer stands. */
-  const confirm = async (asked: UnitRequest, timeoutMs: number, signal: AbortSignal) => {
-    const confirmation = framing.confirmation?.(asked);
+  /** Confirms the answer to `sent` if necessary. Undefined if the answer stands. */
+  const confirm = async (sent: UnitRequest, timeoutMs: number, signal: AbortSignal) => {
+    const confirmation = framing.confirmation?.(sent);
     if (!confirmation) return undefined;
     await whenClear(() => confirmation, signal);
     const isAsked = lost === undefined;
@@ -249,9 +249,9 @@ export function streamExchange(
   };
 
   return {
-    telling(request) {
-      const asked = distinct(request);
-      return asked && framing.telling(asked);
+    resync(request) {
+      const sent = distinct(request);
+      return sent && framing.resync(sent);
     },
     get lost() {
       return lost;
@@ -269,19 +269,19 @@ export function streamExchange(
       if (expiredAt !== undefined && rest) await comeToRest(expiredAt, rest, signal);
       expiredAt = undefined;
       for (let left = mostAttempts; left > 0; left--) {
-        let asked = distinct(request);
+        let sent = distinct(request);
         // Without a pause, send at once.
-        if (asked && waitMs(asked, clock.monotonic()) > 0) asked = await whenClear(() => distinct(request), signal);
-        if (!asked) return { kind: "contested", always: true };
-        const result = await attempt(asked, timeoutMs, signal);
+        if (sent && waitMs(sent, clock.monotonic()) > 0) sent = await whenClear(() => distinct(request), signal);
+        if (!sent) return { kind: "contested", always: true };
+        const result = await attempt(sent, timeoutMs, signal);
         if (result === "contested") continue;
-        const doubt = result.kind === "data" ? await confirm(asked, timeoutMs, signal) : undefined;
+        const doubt = result.kind === "data" ? await confirm(sent, timeoutMs, signal) : undefined;
         if (doubt === "contested") continue;
         if (doubt) return doubt;
         const answer = result.kind === "data" || result.kind === "exception" ? result : undefined;
-        if (framing.refusesMore?.(asked, request, answer)) continue;
-        if (result.kind !== "data" || asked === request) return result;
-        return { ...result, bytes: cutOut(result.bytes, asked, request) };
+        if (framing.refusesMore?.(sent, request, answer)) continue;
+        if (result.kind !== "data" || sent === request) return result;
+        return { ...result, bytes: cutOut(result.bytes, sent, request) };
       }
       return { kind: "contested", always: false };
     },
@@ -292,9 +292,9 @@ export function streamExchange(
   };
 }
 
-/** The part of the answer to `asked` that answers `request`. */
-function cutOut(bytes: Uint8Array, asked: UnitRequest, request: UnitRequest): Uint8Array {
-  if ("identity" in asked || "identity" in request) return bytes;
-  const from = dataBytes({ ...request, count: request.start - asked.start });
+/** The part of the answer to `sent` that answers `request`. */
+function cutOut(bytes: Uint8Array, sent: UnitRequest, request: UnitRequest): Uint8Array {
+  if ("identity" in sent || "identity" in request) return bytes;
+  const from = dataBytes({ ...request, count: request.start - sent.start });
   return bytes.subarray(from, from + dataBytes(request));
 }

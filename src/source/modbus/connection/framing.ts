@@ -8,7 +8,7 @@ import type { Answer, ReadRequest, UnitRequest } from "../config/pdu.ts";
  */
 export interface Framing {
   /** A request to send first, if the answer to `request` could be mistaken for a late one. Undefined if none helps. */
-  telling(request: UnitRequest): UnitRequest | undefined;
+  resync(request: UnitRequest): UnitRequest | undefined;
   /** The frame of `request`, whose PDU is `pdu`. */
   begin(request: UnitRequest, pdu: Uint8Array): Uint8Array;
   /**
@@ -19,16 +19,16 @@ export interface Framing {
   receive(chunk: Uint8Array): Uint8Array | undefined;
   /** A request whose answer contains that to `request`. Undefined if any could be a reply to another master. */
   distinct?(request: UnitRequest): UnitRequest | undefined;
-  /** Records the `answer` to `asked` (undefined: silence). True if the unit rejects more than `request`. */
-  refusesMore?(asked: UnitRequest, request: UnitRequest, answer: Answer | undefined): boolean;
+  /** Records the `answer` to `sent` (undefined: silence). True if the unit rejects more than `request`. */
+  refusesMore?(sent: UnitRequest, request: UnitRequest, answer: Answer | undefined): boolean;
   /** Monotonic time when `request`, waiting since `since`, may be sent without confusion. Default: at once. */
   clearAt?(request: UnitRequest, since: number): number;
   /** Time until which an answer is held, in case another contradicts it. Undefined if none is held. */
   readonly settlesAt?: number | undefined;
   /** Ends the request at `settlesAt`. Undefined if the answer may belong to another master. */
   settle?(): Uint8Array | undefined;
-  /** A request to send next, whose answer confirms the data received for `asked`. Undefined if none is needed. */
-  confirmation?(asked: UnitRequest): ReadRequest | undefined;
+  /** A request to send next, whose answer confirms the data received for `sent`. Undefined if none is needed. */
+  confirmation?(sent: UnitRequest): ReadRequest | undefined;
   /** Reports the confirmation. `closed`: the connection ended during it; `lost`: before. False: reject the answer. */
   isConfirmed?(outcome: "answered" | "silent" | "contested" | "closed" | "lost"): boolean;
   /** Whether a received answer may be late, so that another one may follow. */
@@ -76,8 +76,8 @@ export type Result =
   | { readonly kind: "contested"; readonly always: boolean };
 
 export interface Exchange extends AsyncDisposable {
-  /** See `Framing.telling`. */
-  telling(request: UnitRequest): UnitRequest | undefined;
+  /** See `Framing.resync`. */
+  resync(request: UnitRequest): UnitRequest | undefined;
   /**
    * One call at a time. Resolves within `timeoutMs`, on a bus later if the answer is ambiguous. Rejects with `SOURCE_*`
    * if the connection is lost, or with `signal.reason`.
@@ -101,7 +101,7 @@ export interface LineRest {
 }
 
 /** Send times, by unit, of the requests that timed out since the unit last answered. */
-export type GivenUp = Map<number, readonly number[]>;
+export type TimedOut = Map<number, readonly number[]>;
 
 /**
  * `unsupported`: the table or address does not exist; retry rarely. `split`: part of the block does not exist, or it is

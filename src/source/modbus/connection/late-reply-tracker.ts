@@ -17,7 +17,7 @@ export interface Expected {
 export type KnownLateReplies = Readonly<Record<string, readonly Expected[]>>;
 
 /** Late answers tracked for each unit. A unit that never answers adds one with each request. */
-const maxDoubts = 32;
+const maxLateReplies = 32;
 
 export class LateReplyTracker {
   readonly #byUnit: Map<number, readonly Expected[]>;
@@ -39,7 +39,7 @@ export class LateReplyTracker {
 
   add(request: UnitRequest): void {
     const { unit } = request;
-    this.#byUnit.set(unit, [...this.#of(unit), expectedOf(request)].slice(-maxDoubts));
+    this.#byUnit.set(unit, [...this.#of(unit), expectedOf(request)].slice(-maxLateReplies));
   }
 
   /** Whether `pdu` may be a late answer of `unit`. */
@@ -61,7 +61,7 @@ export class LateReplyTracker {
   }
 
   /** Whether data in answer to `request` could be mistaken for a late answer. */
-  blur(request: UnitRequest): boolean {
+  isAmbiguous(request: UnitRequest): boolean {
     const { code, bytes } = expectedOf(request);
     return this.#of(request.unit).some(
       (each) => each.code === code && (each.bytes === undefined || bytes === undefined || each.bytes === bytes),
@@ -71,15 +71,15 @@ export class LateReplyTracker {
   /**
    * Resolves a doubt before `request` is sent: returns a request whose answer is not ambiguous. It reads the beginning
    * of the same block, so that no other address is touched. If none is shorter, it reads the other table of the kind,
-   * if `mayAsk` permits. Undefined if it is unnecessary or impossible.
+   * if `mayRead` permits. Undefined if it is unnecessary or impossible.
    */
-  telling(request: UnitRequest, mayAsk: (request: ReadRequest) => boolean = () => true): UnitRequest | undefined {
-    if ("identity" in request || !this.blur(request)) return undefined;
+  resync(request: UnitRequest, mayRead: (request: ReadRequest) => boolean = () => true): UnitRequest | undefined {
+    if ("identity" in request || !this.isAmbiguous(request)) return undefined;
     const step = isRegisterTable(request.table) ? 1 : 8;
     // Two lengths: the second one for a unit that ignored the first.
     const inOtherTable = [1, 1 + step].map((count) => ({ ...request, table: otherTables[request.table], count }));
-    return [...shorterReads(request), ...inOtherTable.filter((each) => isInProtocol(each) && mayAsk(each))].find(
-      (each) => !this.blur(each),
+    return [...shorterReads(request), ...inOtherTable.filter((each) => isInProtocol(each) && mayRead(each))].find(
+      (each) => !this.isAmbiguous(each),
     );
   }
 
@@ -87,7 +87,7 @@ export class LateReplyTracker {
    * A request whose reply confirms the accepted answer to `request`. A unit answers in order, so if the accepted frame
    * was foreign, the real answer precedes that reply. Undefined if all permitted requests are ambiguous.
    */
-  confirmation(request: ReadRequest, mayAsk: (request: ReadRequest) => boolean): ReadRequest | undefined {
+  confirmation(request: ReadRequest, mayRead: (request: ReadRequest) => boolean): ReadRequest | undefined {
     const step = isRegisterTable(request.table) ? 1 : 8;
     const others: readonly ReadRequest[] = [
       ...shorterReads(request),
@@ -97,7 +97,10 @@ export class LateReplyTracker {
     const isLike = (a: Expected, b: Expected) => a.code === b.code && a.bytes === b.bytes;
     return others.find(
       (each) =>
-        isInProtocol(each) && !isLike(expectedOf(each), expectedOf(request)) && !this.blur(each) && mayAsk(each),
+        isInProtocol(each) &&
+        !isLike(expectedOf(each), expectedOf(request)) &&
+        !this.isAmbiguous(each) &&
+        mayRead(each),
     );
   }
 

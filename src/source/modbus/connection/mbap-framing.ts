@@ -46,7 +46,7 @@ export class MbapFraming implements Framing {
   }
 
   /** Needs no such request, as frames have ids. */
-  telling(): undefined {}
+  resync(): undefined {}
 
   begin(request: UnitRequest, pdu: Uint8Array): Uint8Array {
     while (this.#abandoned.has(this.#nextId)) this.#nextId = (this.#nextId + 1) & 0xff_ff;

@@ -83,8 +83,8 @@ export async function openModbusConnection(
     // Each abort would create an error with its stack.
     if (!lingering.signal.aborted) lingering.abort();
     try {
-      const telling = exchange.telling(ask.request);
-      const result = await (telling ? exchangeTold(telling, ask) : exchangeOne(ask));
+      const resync = exchange.resync(ask.request);
+      const result = await (resync ? exchangeAfterResync(resync, ask) : exchangeOne(ask));
       if (options.closeAfterPoll && !failure) void releaseSoon();
       return result;
     } catch (error) {
@@ -93,10 +93,10 @@ export async function openModbusConnection(
     }
   }
 
-  /** First resolves doubts about late answers by `telling`. Extends the time-out for a slow unit. */
-  async function exchangeTold(telling: UnitRequest, ask: Ask): Promise<Result> {
+  /** First resolves doubts about late answers by `resync`. Extends the time-out for a slow unit. */
+  async function exchangeAfterResync(resync: UnitRequest, ask: Ask): Promise<Result> {
     const start = clock.monotonic();
-    const first = await exchangeOne({ ...ask, request: telling });
+    const first = await exchangeOne({ ...ask, request: resync });
     if (first.kind === "silence" || first.kind === "contested") return first;
     const tookMs = clock.monotonic() - start;
     const patienceMs = Math.min(tookMs * unsteadiness, ask.timeoutMs * slowestTimeouts);
@@ -130,7 +130,7 @@ export async function openModbusConnection(
       silent = 0;
       silentUnits.clear();
     } else if (result.kind === "silence" && conclusive !== undefined)
-      hearNothing(request.unit, conclusive, result.closed !== undefined);
+      countSilence(request.unit, conclusive, result.closed !== undefined);
     if ("tookMs" in result) {
       isUsed = true;
       if (result.kind === "exception")
@@ -159,7 +159,7 @@ export async function openModbusConnection(
   }
 
   /** Throws if all units that ever answered, or all units if none did, are silent: the connection is dead. */
-  function hearNothing(unit: number, conclusive: boolean, closed: boolean): void {
+  function countSilence(unit: number, conclusive: boolean, closed: boolean): void {
     silent++;
     if (conclusive) silentUnits.add(unit);
     const expected = answered.size > 0 ? answered : options.units;

@@ -8,7 +8,7 @@ import { type ModbusOptions, optionsOf } from "../config/options.ts";
 import type { ReadRequest } from "../config/pdu.ts";
 import { isRegisterTable, isTable, type Table } from "../config/value-type.ts";
 import { describeException, isAlive } from "../connection/framing.ts";
-import { type Ask, answersForAny, hasData, isFailure, patternOf, patternOfAbsent } from "../polling/unit-check.ts";
+import { answersForAny, hasData, isFailure, patternOf, patternOfAbsent, type ReadOnce } from "../polling/unit-check.ts";
 import { cameInstead } from "../polling/unit-reader.ts";
 import { openProbeConnection, type ProbeConnection, rangeNodes, scanAddresses, tableReader } from "./address-scan.ts";
 import { identify } from "./identification.ts";
@@ -24,7 +24,7 @@ const shortestRange = 6;
 /** Longest range in which each address is tested if blocks are refused. */
 const narrow = 200;
 
-interface Wish {
+interface BrowseQuery {
   readonly url: string;
   readonly units: readonly number[];
   readonly from: number;
@@ -46,8 +46,12 @@ export async function* browseModbus(
   signal: AbortSignal,
 ): AsyncGenerator<BrowsedNode> {
   const search = searchOf(target);
-  const { options, asked } = search;
-  await using link = await openProbeConnection({ name: "browse", options, units: new Set(asked) }, runtime, signal);
+  const { options, candidates } = search;
+  await using link = await openProbeConnection(
+    { name: "browse", options, units: new Set(candidates) },
+    runtime,
+    signal,
+  );
   yield* searchNodes(search, link);
 }
 
@@ -55,17 +59,17 @@ export async function* browseModbus(
 export interface ModbusSearch {
   readonly options: ModbusOptions;
   /** Units to look for, in this order. */
-  readonly asked: readonly number[];
+  readonly candidates: readonly number[];
   /** Units that a source polls. They may take the time-out to answer. */
   readonly known: readonly number[];
   /** The single unit of the target. Undefined: all units. */
   readonly only: number | undefined;
-  readonly wish: Pick<Wish, "from" | "to" | "isUsualEnd">;
+  readonly query: Pick<BrowseQuery, "from" | "to" | "isUsualEnd">;
 }
 
 /** Throws `CONFIG_INVALID`. */
 export function searchOf(target: BrowseTarget): ModbusSearch {
-  const { url, units, replyUnit, ...wish } = wishOf(target.url);
+  const { url, units, replyUnit, ...query } = queryOf(target.url);
   const own = optionsOf({ url, interRequestDelay: `${pauseMs}ms` });
   // These options were parsed by this driver's schema.
   const configured = target.options as Partial<ModbusOptions> | undefined;
@@ -78,20 +82,20 @@ export function searchOf(target: BrowseTarget): ModbusSearch {
     ...(replyUnit && { replyUnit }),
   };
   // On a bus, unit 0 is the broadcast address, which no unit answers.
-  const asked = options.url.frames === "mbap" ? units : units.filter((unit) => unit >= 1 && unit <= 247);
+  const candidates = options.url.frames === "mbap" ? units : units.filter((unit) => unit >= 1 && unit <= 247);
   const [only] = units.length === 1 ? units : [];
-  if (only !== undefined && asked.length === 0)
+  if (only !== undefined && candidates.length === 0)
     throw new AgentError("CONFIG_INVALID", `unit ${only} is none that answers on a bus: they are 1 to 247`);
-  return { options, asked, known: [], only, wish };
+  return { options, candidates, known: [], only, query };
 }
 
 /** Yields and rejects as `browseModbus` does. */
 export async function* searchNodes(
-  { options, asked, known, only, wish }: ModbusSearch,
+  { options, candidates, known, only, query }: ModbusSearch,
   link: Pick<ProbeConnection, "read">,
 ): AsyncGenerator<BrowsedNode> {
   if (only === undefined) {
-    yield* allUnits({ asked, known }, link, options, wish);
+    yield* allUnits({ candidates, known }, link, options, query);
     return;
   }
   const first = await link.read(firstRegister(only), options.timeout);
@@ -104,16 +108,16 @@ export async function* searchNodes(
       hint: `the device accepts the connection; without unit= all units are looked for; ${silenceHint(options.url)}`,
     });
   }
-  yield* unitNodes(only, link, options, wish);
+  yield* unitNodes(only, link, options, query);
 }
 
 async function* allUnits(
-  { asked: units, known }: Pick<ModbusSearch, "asked" | "known">,
+  { candidates: units, known }: Pick<ModbusSearch, "candidates" | "known">,
   link: Pick<ProbeConnection, "read">,
   options: ModbusOptions,
-  wish: Pick<Wish, "from" | "to" | "isUsualEnd">,
+  query: Pick<BrowseQuery, "from" | "to" | "isUsualEnd">,
 ): AsyncGenerator<BrowsedNode> {
-  const ask: Ask = (request) => link.read(request, known.includes(request.unit) ? options.timeout : scanTimeoutMs);
+  const ask: ReadOnce = (request) => link.read(request, known.includes(request.unit) ? options.timeout : scanTimeoutMs);
   let judged = options.url.frames !== "mbap";
   /** The answers of unit numbers that are absent. */
   let absent: string | undefined;
@@ -134,7 +138,7 @@ async function* allUnits(
     }
     found++;
     let place: Place | undefined;
-    for await (const node of unitNodes(unit, link, options, wish)) {
+    for await (const node of unitNodes(unit, link, options, query)) {
       place ??= placeOf(node);
       yield node;
     }
@@ -160,7 +164,7 @@ async function* unitNodes(
   unit: number,
   link: Pick<ProbeConnection, "read">,
   options: ModbusOptions,
-  { from, to, isUsualEnd }: Pick<Wish, "from" | "to" | "isUsualEnd">,
+  { from, to, isUsualEnd }: Pick<BrowseQuery, "from" | "to" | "isUsualEnd">,
 ): AsyncGenerator<BrowsedNode> {
   yield note(unit, `unit ${unit} answers`);
   for (const { name, text } of await identify(unit, (request) => link.read(request, options.timeout)))
@@ -215,7 +219,7 @@ function firstRegister(unit: number): ReadRequest {
   return { unit, table: "hr", start: 0, count: 1 };
 }
 
-function wishOf(text: string): Wish {
+function queryOf(text: string): BrowseQuery {
   const at = text.indexOf("?");
   const settings = new URLSearchParams(at < 0 ? "" : text.slice(at + 1));
   const number = (name: string, standard: number, least: number, most: number) => {

@@ -28,7 +28,7 @@ const everyMs = 1_000;
 /** Connects, unless a running source is connected. Rejects as `browseModbus` does. */
 export async function searchModbus(target: BrowseTarget, runtime: Runtime, signal: AbortSignal): Promise<DeviceSearch> {
   const search = searchOf(target);
-  const { options, asked } = search;
+  const { options, candidates } = search;
   const running = () => runningAt(target, options);
   await using opening = new AsyncDisposableStack();
   const link = opening.use(
@@ -38,19 +38,19 @@ export async function searchModbus(target: BrowseTarget, runtime: Runtime, signa
       () => {
         // Between two searches the device is free for others, such as a source that is written in the meantime.
         const own = { ...options, closeAfterPoll: true };
-        return openProbeConnection({ name: "browse", options: own, units: new Set(asked) }, runtime, signal);
+        return openProbeConnection({ name: "browse", options: own, units: new Set(candidates) }, runtime, signal);
       },
       signal,
     ),
   );
   await link.connect();
   const polled = running()?.units ?? [];
-  const known = asked.filter((unit) => polled.includes(unit));
+  const known = candidates.filter((unit) => polled.includes(unit));
   // Units of the source are what the person most likely looks for.
-  const order = [...known, ...asked.filter((unit) => !known.includes(unit))];
+  const order = [...known, ...candidates.filter((unit) => !known.includes(unit))];
   const opened = opening.move();
   return {
-    nodes: () => searchNodes({ ...search, asked: order, known }, link),
+    nodes: () => searchNodes({ ...search, candidates: order, known }, link),
     values: nodeReader(options, link, runtime),
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
@@ -171,7 +171,7 @@ function nodeReader(
     const targets = pollTargets({ options, tags: places.map(({ tag }) => tag) });
     const blocks = targets.flatMap((target) =>
       // Addresses between the nodes may be refused, so that the whole request fails.
-      plan(target.wanted, { ...target.limits, maxGap: 0 }).map((block) => ({ target, block })),
+      plan(target.spans, { ...target.limits, maxGap: 0 }).map((block) => ({ target, block })),
     );
     const values: BrowsedNode["value"][] = nodes.map(() => undefined);
     const end = clock.monotonic() + valuesWithinMs;

@@ -25,7 +25,7 @@ const file = z.object({
     .optional(),
 });
 
-interface Lesson {
+interface UnitQuirks {
   readonly since: number;
   readonly cuts: BlockBoundary[];
 }
@@ -46,7 +46,9 @@ export async function loadDeviceQuirks(stateDir: string, { clock, log }: Runtime
     )) ?? {};
   const isCurrent = former && Math.abs(clock.now() - former.since) < doubtfulForMicros;
   const doubts = new LateReplyTracker(isCurrent ? former.units : {});
-  const lessons = new Map(Object.entries(units).map(([unit, lesson]): [number, Lesson] => [Number(unit), lesson]));
+  const quirksByUnit = new Map(
+    Object.entries(units).map(([unit, quirks]): [number, UnitQuirks] => [Number(unit), quirks]),
+  );
   /** The late replies as on disk, in JSON. */
   let kept = JSON.stringify(doubts.known);
   let saving: Promise<void> = Promise.resolve();
@@ -55,8 +57,8 @@ export async function loadDeviceQuirks(stateDir: string, { clock, log }: Runtime
     const known = doubts.known;
     kept = JSON.stringify(known);
     const late = Object.keys(known).length > 0 && { doubts: { since: clock.now(), units: known } };
-    await writeStateFile(path, { version: 1, units: Object.fromEntries(lessons), ...late }).catch((error: unknown) =>
-      log.warn({ err: error, path }, "what was learned of the devices cannot be kept"),
+    await writeStateFile(path, { version: 1, units: Object.fromEntries(quirksByUnit), ...late }).catch(
+      (error: unknown) => log.warn({ err: error, path }, "what was learned of the devices cannot be kept"),
     );
   }
 
@@ -65,17 +67,17 @@ export async function loadDeviceQuirks(stateDir: string, { clock, log }: Runtime
     doubts,
     /** Boundaries in `unit` that no request may cross. */
     cuts(unit: number): readonly BlockBoundary[] {
-      const lesson = lessons.get(unit);
+      const quirks = quirksByUnit.get(unit);
       // The absolute value also covers a clock that was set back.
-      if (lesson && Math.abs(clock.now() - lesson.since) > validForMicros) lessons.delete(unit);
-      return lessons.get(unit)?.cuts ?? [];
+      if (quirks && Math.abs(clock.now() - quirks.since) > validForMicros) quirksByUnit.delete(unit);
+      return quirksByUnit.get(unit)?.cuts ?? [];
     },
     /** Adds a boundary. Does not wait for the disk. */
     add(unit: number, cut: BlockBoundary): void {
-      const lesson = lessons.get(unit) ?? { since: clock.now(), cuts: [] };
-      lessons.set(unit, lesson);
-      if (lesson.cuts.some(({ table, address }) => table === cut.table && address === cut.address)) return;
-      lesson.cuts.push(cut);
+      const quirks = quirksByUnit.get(unit) ?? { since: clock.now(), cuts: [] };
+      quirksByUnit.set(unit, quirks);
+      if (quirks.cuts.some(({ table, address }) => table === cut.table && address === cut.address)) return;
+      quirks.cuts.push(cut);
       saving = saving.then(save);
     },
     /** Resolves when all facts and doubts are written, or writing has failed. */

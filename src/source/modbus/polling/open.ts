@@ -13,7 +13,7 @@ import { BusFraming, type BusOptions } from "../connection/bus-framing.ts";
 import { BusWatch } from "../connection/bus-watch.ts";
 import { connectTcp, openUdp } from "../connection/byte-stream.ts";
 import { streamExchange } from "../connection/exchange.ts";
-import type { Exchange, GivenUp } from "../connection/framing.ts";
+import type { Exchange, TimedOut } from "../connection/framing.ts";
 import { LateReplyTracker } from "../connection/late-reply-tracker.ts";
 import { MbapFraming } from "../connection/mbap-framing.ts";
 import { type ModbusConnection, openModbusConnection } from "../connection/modbus-connection.ts";
@@ -37,22 +37,22 @@ export async function openModbus(config: ModbusConfig, runtime: Runtime, signal:
   };
   const targets = pollTargets(config);
   const units = new Set(targets.map((target) => target.unit));
-  const learned = await loadDeviceQuirks(config.stateDir, own);
-  const mayAsk = (request: ReadRequest) => {
+  const quirks = await loadDeviceQuirks(config.stateDir, own);
+  const mayRead = (request: ReadRequest) => {
     const { table, start, count } = request;
     const limits = targets.filter(({ unit }) => unit === request.unit).map((target) => target.limits);
     return (
       limits.every(({ forbid = [] }) => !touches(request, forbid)) &&
       limits.every(({ maxRegisters, maxBits }) => count <= (isRegisterTable(table) ? maxRegisters : maxBits)) &&
-      learned
+      quirks
         .cuts(request.unit)
         .every((cut) => cut.table !== table || cut.address <= start || cut.address >= start + count)
     );
   };
   using opening = new DisposableStack();
   opening.use(await takePrecedence(connectionOf(options.url), clock, signal));
-  const link = await openConnection({ name, options, units, doubts: learned.doubts, mayAsk }, own, signal);
-  return new ModbusSource(config, targets, link, learned, own, mayAsk, opening.move());
+  const link = await openConnection({ name, options, units, doubts: quirks.doubts, mayRead }, own, signal);
+  return new ModbusSource(config, targets, link, quirks, own, mayRead, opening.move());
 }
 
 /** A line shows another master's requests, and a collision destroys the reply. Only repeats can follow. */
@@ -68,12 +68,12 @@ export interface ConnectionConfig {
   /** Late answers that may still come on a bus; default: none. They outlive the connection. */
   readonly doubts?: LateReplyTracker;
   /** See `BusOptions`. */
-  readonly mayAsk?: BusOptions["mayAsk"];
+  readonly mayRead?: BusOptions["mayRead"];
 }
 
 /** Connects to `options.url`. Rejects like `openModbus`. */
 export async function openConnection(
-  { name, options, units, doubts = new LateReplyTracker(), mayAsk }: ConnectionConfig,
+  { name, options, units, doubts = new LateReplyTracker(), mayRead }: ConnectionConfig,
   runtime: Runtime,
   signal: AbortSignal,
 ): Promise<ModbusConnection> {
@@ -82,9 +82,9 @@ export async function openConnection(
     throw new AgentError("CONFIG_INVALID", `${name}: unit 0 addresses every unit of a bus at once and cannot be read`);
   const watch = watchOf(options, runtime.clock);
   const delayMs = Math.max(options.interRequestDelay, url.transport === "serial" ? gapMs(url.line) : 0);
-  const givenUp: GivenUp = new Map();
+  const timedOut: TimedOut = new Map();
   const bus = (more: Pick<BusOptions, "reopen" | "peer">) =>
-    new BusFraming({ codec: url.frames === "ascii" ? asciiCodec : rtuCodec, doubts, mayAsk, watch, ...more });
+    new BusFraming({ codec: url.frames === "ascii" ? asciiCodec : rtuCodec, doubts, mayRead, watch, ...more });
   const mbap = (datagrams: boolean) =>
     new MbapFraming({
       anyUnit: options.replyUnit === "any",
@@ -97,7 +97,7 @@ export async function openConnection(
     if (url.transport === "serial") {
       const rest = lineRest(url.line, options.timeout);
       const port = await openSerial(url.line, connecting);
-      return streamExchange(port, bus({ reopen: false }), clock, rest, givenUp, delayMs);
+      return streamExchange(port, bus({ reopen: false }), clock, rest, timedOut, delayMs);
     }
     const { localAddress, connectTimeout: timeoutMs } = options;
     const place = { host: url.host, port: url.port, localAddress };
@@ -105,7 +105,7 @@ export async function openConnection(
     const stream = await connectTcp({ ...place, timeoutMs }, connecting);
     const peer = { expected: url.frames, peer: placeOf(url) };
     const framing = url.frames === "mbap" ? mbap(false) : bus({ reopen: true, peer });
-    return streamExchange(stream, framing, clock, undefined, givenUp, delayMs);
+    return streamExchange(stream, framing, clock, undefined, timedOut, delayMs);
   };
   return await openModbusConnection(
     {

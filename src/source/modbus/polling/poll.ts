@@ -17,16 +17,22 @@ import type { DeviceQuirks } from "./device-quirks.ts";
 import { decodeBlock, failedReadings } from "./readings.ts";
 import { FailureRuns, failuresToSplit, isTimeToSplit, LengthSearch, type Refusals, refusedBlocks } from "./refusals.ts";
 import { timeOfReply } from "./schedule.ts";
-import { type Asked, type TagBlock, type UnitReader, type UnitReaderOptions, unitReader } from "./unit-reader.ts";
+import {
+  type RequestResult,
+  type TagBlock,
+  type UnitReader,
+  type UnitReaderOptions,
+  unitReader,
+} from "./unit-reader.ts";
 
 export interface PollOptions extends UnitReaderOptions {
   /** `poll`: see `timeOfReply`; `reply`: when the reply was complete. */
   readonly time: "poll" | "reply";
-  readonly learned: Pick<DeviceQuirks, "cuts" | "add">;
+  readonly quirks: Pick<DeviceQuirks, "cuts" | "add">;
 }
 
 /** The result for a block, or why it was not requested. */
-type Attempt = (Asked & { readonly isOfUnit: boolean }) | { readonly notAsked: string } | "too long";
+type Attempt = (RequestResult & { readonly isOfUnit: boolean }) | { readonly notRequested: string } | "too long";
 
 interface Cycle {
   readonly slot: EpochMicros;
@@ -88,10 +94,10 @@ export class Poll {
   /** Requests `block` if permitted. `search`: the unit ignores a longer block. */
   async #attempt(block: TagBlock, signal: AbortSignal, search?: LengthSearch): Promise<Attempt> {
     const refused = this.#refusals.reason(block);
-    if (refused !== undefined) return { notAsked: refused };
+    if (refused !== undefined) return { notRequested: refused };
     if (search && split(block) && search.isTooLong(block.count)) return "too long";
-    const notNow = this.#unit.notNow();
-    if (notNow !== undefined) return { notAsked: notNow };
+    const suspension = this.#unit.suspension();
+    if (suspension !== undefined) return { notRequested: suspension };
     if (search?.isInDoubt) {
       const asked = await this.#unit.probe(signal);
       if (!isResponsive(asked.result)) return { ...asked, isOfUnit: true };
@@ -117,7 +123,7 @@ export class Poll {
         cycle,
         search,
       );
-    if ("notAsked" in attempt) return fail(attempt.notAsked);
+    if ("notRequested" in attempt) return fail(attempt.notRequested);
     const { result, ms, isOfUnit } = attempt;
     if (result.kind === "silence") {
       const reason = this.#unit.silence(result, ms);
@@ -211,7 +217,7 @@ export class Poll {
       blocks.push(...(await this.#judge(half, attempt, { ...cycle, into: readings }, search)));
     if (second && readings.some(isGood)) {
       into.push(...readings);
-      this.#options.learned.add(this.target.unit, { table: block.table, address: second.start });
+      this.#options.quirks.add(this.target.unit, { table: block.table, address: second.start });
       return blocks;
     }
     // A half that failed for another reason may exist. Request the whole block in the next poll.
@@ -240,8 +246,8 @@ export class Poll {
   }
 
   #plan(): readonly TagBlock[] {
-    const { target, learned } = this.#options;
-    return plan(target.wanted, { ...target.limits, cuts: learned.cuts(target.unit) });
+    const { target, quirks } = this.#options;
+    return plan(target.spans, { ...target.limits, cuts: quirks.cuts(target.unit) });
   }
 }
 

@@ -37,8 +37,8 @@ export class ModbusSource implements Source {
   readonly #config: ModbusConfig;
   readonly #runtime: Runtime;
   readonly #link: ModbusConnection;
-  readonly #learned: DeviceQuirks;
-  readonly #mayAsk: (request: ReadRequest) => boolean;
+  readonly #quirks: DeviceQuirks;
+  readonly #mayRead: (request: ReadRequest) => boolean;
   readonly #opening: Disposable | undefined;
   readonly #polls: readonly Poll[];
   readonly #breakers = new Map<number, UnitBreaker>();
@@ -56,17 +56,17 @@ export class ModbusSource implements Source {
     config: ModbusConfig,
     targets: readonly PollTarget[],
     link: ModbusConnection,
-    learned: DeviceQuirks,
+    quirks: DeviceQuirks,
     runtime: Runtime,
-    mayAsk: (request: ReadRequest) => boolean = () => true,
+    mayRead: (request: ReadRequest) => boolean = () => true,
     opening?: Disposable,
   ) {
     this.#opening = opening;
-    this.#mayAsk = mayAsk;
+    this.#mayRead = mayRead;
     this.#config = config;
     this.#runtime = runtime;
     this.#link = link;
-    this.#learned = learned;
+    this.#quirks = quirks;
     this.#queue = new ReadingsQueue(Math.max(largestDelivery, config.tags.length * waitingCycles));
     this.#startedAt = runtime.clock.monotonic();
     const { url } = config.options;
@@ -81,7 +81,7 @@ export class ModbusSource implements Source {
       const breaker = this.#breakers.get(target.unit) ?? unitBreaker(runtime.clock, runtime.random, budget);
       this.#breakers.set(target.unit, breaker);
       const { time } = config.options;
-      return new Poll({ target, time, retries, restMs, link, mayBePatient, breaker, learned }, runtime);
+      return new Poll({ target, time, retries, restMs, link, mayBePatient, breaker, quirks }, runtime);
     });
   }
 
@@ -122,7 +122,7 @@ export class ModbusSource implements Source {
    */
   async search(request: UnitRequest, timeoutMs: number, signal: AbortSignal): Promise<Result> {
     const { clock } = this.#runtime;
-    if ("table" in request && !this.#mayAsk(request))
+    if ("table" in request && !this.#mayRead(request))
       return { kind: "exception", code: illegalAddress, at: clock.now(), tookMs: 0 };
     const waitMs = Math.min(timeoutMs, Math.max(longestSearchMs, this.#link.unlikelyAfter(timeoutMs)));
     const result = await this.#link.search(request, waitMs, signal);
@@ -143,7 +143,7 @@ export class ModbusSource implements Source {
       "units down": down.length === 0 ? "none" : down.join(", "),
       "requests per cycle of all tags": this.#polls.reduce((sum, poll) => sum + poll.requests, 0),
       "bus load": `${Math.round((100 * this.#link.busyMs) / elapsed)} %`,
-      "requests split": [...this.#breakers.keys()].reduce((sum, unit) => sum + this.#learned.cuts(unit).length, 0),
+      "requests split": [...this.#breakers.keys()].reduce((sum, unit) => sum + this.#quirks.cuts(unit).length, 0),
       "polls skipped": this.#skipped,
     };
   }
@@ -159,7 +159,7 @@ export class ModbusSource implements Source {
     this.#opening?.[Symbol.dispose]();
     this.#closing.abort();
     await this.#link[Symbol.asyncDispose]();
-    await this.#learned.saved();
+    await this.#quirks.saved();
   }
 
   /** Polls until a target fails; then delivers the queued readings and throws the failure. */

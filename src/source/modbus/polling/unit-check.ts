@@ -45,12 +45,12 @@ export async function checkUnits(
   for (const [unit, ofUnit] of Map.groupBy(targets, (target) => target.unit)) {
     const elapsed = clock.monotonic() - startedAt;
     const timeoutMs = Math.max(...ofUnit.map((target) => target.timeoutMs));
-    if (elapsed + timeoutMs > anyForMs && checks.length > 0) checks.push(notAsked(unit));
+    if (elapsed + timeoutMs > anyForMs && checks.length > 0) checks.push(notRequested(unit));
     else checks.push(await checkUnit(unit, ofUnit, link, hint, elapsed <= thoroughForMs, answering, signal));
   }
   const refused: ConfigFault[] = [];
   for (const target of targets.filter(({ unit }) => answering.has(unit)))
-    for (const block of plan(target.wanted, target.limits)) {
+    for (const block of plan(target.spans, target.limits)) {
       if (clock.monotonic() - startedAt + target.timeoutMs > anyForMs) break;
       refused.push(...(await refusedIn(block, target, link, url, signal)));
     }
@@ -94,7 +94,7 @@ async function checkUnit(
 ): Promise<DeviceCheck> {
   const device = `unit ${unit}`;
   const timeoutMs = Math.max(...targets.map((target) => target.timeoutMs));
-  const all = spread(targets.flatMap(({ wanted }) => places({ items: wanted })));
+  const all = spread(targets.flatMap(({ spans }) => places({ items: spans })));
   const tried = isThorough ? all : all.slice(0, 1);
   let failure: Omit<DeviceCheck, "device" | "ok"> = { text: "has no tags" };
   for (const [i, block] of tried.entries()) {
@@ -112,7 +112,7 @@ async function checkUnit(
   return { device, ok: false, ...failure };
 }
 
-function notAsked(unit: number): DeviceCheck {
+function notRequested(unit: number): DeviceCheck {
   const remedy = "see to the units that do not answer, or leave them out, and check again";
   return { device: `unit ${unit}`, ok: false, text: "was not asked: the units before it took all the time", remedy };
 }
@@ -157,10 +157,10 @@ const unlikelyUnits = [247, 246, 245];
 const firstFailure = 4;
 const tables: readonly Table[] = ["hr", "ir", "co", "di"];
 
-export type Ask = (request: ReadRequest) => Promise<Result>;
+export type ReadOnce = (request: ReadRequest) => Promise<Result>;
 
 /** Answers to the first address of each table: `data`, `silence` or exception codes. */
-export async function patternOf(unit: number, ask: Ask): Promise<string> {
+export async function patternOf(unit: number, ask: ReadOnce): Promise<string> {
   const answers: string[] = [];
   for (const table of tables) {
     const result = await ask({ unit, table, start: 0, count: 1 });
@@ -170,7 +170,7 @@ export async function patternOf(unit: number, ask: Ask): Promise<string> {
 }
 
 /** The common answers of units that are probably absent. Undefined if they are silent or differ. */
-export async function patternOfAbsent(ask: Ask): Promise<string | undefined> {
+export async function patternOfAbsent(ask: ReadOnce): Promise<string | undefined> {
   const patterns = new Set<string>();
   for (const unit of unlikelyUnits) {
     if (!isAlive(await ask({ unit, table: "hr", start: 0, count: 1 }))) return undefined;
@@ -190,7 +190,7 @@ export function hasData(pattern: string): boolean {
 }
 
 /** Whether units that are probably absent return this value, too. If so, the device ignores the unit number. */
-export async function answersForAny(table: Table, address: number, ask: Ask): Promise<boolean> {
+export async function answersForAny(table: Table, address: number, ask: ReadOnce): Promise<boolean> {
   for (const unit of unlikelyUnits)
     if ((await ask({ unit, table, start: address, count: 1 })).kind !== "data") return false;
   return true;

@@ -23,7 +23,7 @@ export interface UnitReaderOptions {
 }
 
 /** The result of a request, and the link time that it took. */
-export interface Asked {
+export interface RequestResult {
   readonly result: Result;
   readonly ms: number;
 }
@@ -44,7 +44,7 @@ export function unitReader(options: UnitReaderOptions, runtime: Runtime) {
   let inTime = false;
   /** Response time of the last answer that came after the time-out. */
   let lastSlowMs: number | undefined;
-  const probes = new ProbeChoice(options.target.wanted, runtime.random());
+  const probes = new ProbeChoice(options.target.spans, runtime.random());
 
   function learn(block: TagBlock, result: Result): void {
     if (result.kind === "data") probes.answered(block);
@@ -57,18 +57,23 @@ export function unitReader(options: UnitReaderOptions, runtime: Runtime) {
     }
   }
 
-  async function probeWith(least: TagBlock, signal: AbortSignal, isGlance = false): Promise<Asked> {
-    const asked = await request(least, signal, true, isGlance);
+  async function probeWith(least: TagBlock, signal: AbortSignal, isShort = false): Promise<RequestResult> {
+    const asked = await request(least, signal, true, isShort);
     if (isResponsive(asked.result)) succeeded();
     return asked;
   }
 
   /** Sends a request. Repeats it while the unit is busy, or if the answer may have been lost. */
-  async function request(block: TagBlock, signal: AbortSignal, isProbe: boolean, isGlance = false): Promise<Asked> {
+  async function request(
+    block: TagBlock,
+    signal: AbortSignal,
+    isProbe: boolean,
+    isShort = false,
+  ): Promise<RequestResult> {
     const { link, target, breaker } = options;
     const { table, start, count } = block;
     // The probe that decides whether the unit is down gets the full time-out.
-    const isBrief = breaker.brief && (breaker.down !== undefined || !isProbe || isGlance);
+    const isBrief = breaker.brief && (breaker.down !== undefined || !isProbe || isShort);
     const isPatient = isProbe && !isBrief && !inTime && options.mayBePatient();
     const shortMs = isBrief ? link.unlikelyAfter(target.timeoutMs) : target.timeoutMs;
     const timeoutMs = isPatient ? shortMs * patience : shortMs;
@@ -103,7 +108,7 @@ export function unitReader(options: UnitReaderOptions, runtime: Runtime) {
       busyLeft = busyRetries;
     },
     /** Why no request may be sent while the unit is down. Undefined if one may. */
-    notNow(): string | undefined {
+    suspension(): string | undefined {
       const { breaker } = options;
       return breaker.admit() ? undefined : (breaker.down ?? "another request finds out whether the unit is back");
     },
@@ -111,7 +116,7 @@ export function unitReader(options: UnitReaderOptions, runtime: Runtime) {
      * Requests `block`, after a single value if one more silence would count as a failure of unit or connection.
      * `isOfUnit`: the value got no answer, so `block` was not requested.
      */
-    async ask(block: TagBlock, signal: AbortSignal): Promise<Asked & { readonly isOfUnit: boolean }> {
+    async ask(block: TagBlock, signal: AbortSignal): Promise<RequestResult & { readonly isOfUnit: boolean }> {
       const { breaker, link } = options;
       const least = breaker.isDoubtful || link.isNearlyLost ? probes.take() : undefined;
       const isOnly = least !== undefined && isSame(least, block);
@@ -121,9 +126,9 @@ export function unitReader(options: UnitReaderOptions, runtime: Runtime) {
       }
       return { ...(await request(block, signal, isOnly)), isOfUnit: false };
     },
-    /** Requests a value of `within`, or the one most likely answered. `isGlance`: short time-out after a silence. */
-    async probe(signal: AbortSignal, within?: TagBlock, isGlance = false): Promise<Asked> {
-      return await probeWith(probes.take(within), signal, isGlance);
+    /** Requests a value of `within`, or the one most likely answered. `isShort`: short time-out after a silence. */
+    async probe(signal: AbortSignal, within?: TagBlock, isShort = false): Promise<RequestResult> {
+      return await probeWith(probes.take(within), signal, isShort);
     },
     failed(reason: string, ms: number): void {
       const { breaker, target } = options;

@@ -43,7 +43,7 @@ test("no distinguishing request reaches beyond the last address", () => {
   const last = read(65_535, 1);
   doubts.add(last);
   doubts.add({ ...last, table: "ir" });
-  expect(doubts.telling(last)).toBeUndefined();
+  expect(doubts.resync(last)).toBeUndefined();
 });
 
 describe.each([
@@ -159,13 +159,13 @@ describe.each([
     const two = (word: number) => codec.encode({ unit: 1, pdu: bytes(3, 4, 0, word, 0, word + 1) });
     framing.begin(read(10, 2));
     framing.abandon();
-    const telling = framing.telling(read(20, 2));
-    expect(telling).toEqual(read(20, 1));
-    framing.begin(telling ?? read(20, 1));
+    const resync = framing.resync(read(20, 2));
+    expect(resync).toEqual(read(20, 1));
+    framing.begin(resync ?? read(20, 1));
     expect(framing.receive(two(10))).toBeUndefined();
     expect(framing.holding).toBe(true);
     expect(framing.receive(frame(20))).toEqual(data(20));
-    expect(framing.telling(read(20, 2))).toBeUndefined();
+    expect(framing.resync(read(20, 2))).toBeUndefined();
     framing.begin(read(20, 2));
     expect(framing.receive(two(20))).toEqual({ kind: "data", bytes: bytes(0, 20, 0, 21) });
   });
@@ -178,12 +178,12 @@ describe.each([
     }
     framing.begin(read(20, 1));
     expect(framing.receive(frame(20))).toEqual(data(20));
-    expect(framing.telling(read(10, 2))).toBeUndefined();
+    expect(framing.resync(read(10, 2))).toBeUndefined();
   });
 
   test("a unit without a distinguishing answer is not held up for ever: its last answer is accepted", () => {
     const doubts = new LateReplyTracker();
-    const framing = withClient(new BusFraming({ codec, reopen: false, doubts, mayAsk: () => false }));
+    const framing = withClient(new BusFraming({ codec, reopen: false, doubts, mayRead: () => false }));
     for (let i = 0; i < 3; i++) {
       framing.begin(read(10, 1));
       framing.abandon();
@@ -200,12 +200,12 @@ describe.each([
     const framing = onLine();
     framing.begin(read(10, 1));
     framing.abandon();
-    const telling: ReadRequest = { unit: 1, table: "ir", start: 20, count: 1 };
-    expect(framing.telling(read(20, 1))).toEqual(telling);
-    framing.begin(telling);
+    const resync: ReadRequest = { unit: 1, table: "ir", start: 20, count: 1 };
+    expect(framing.resync(read(20, 1))).toEqual(resync);
+    framing.begin(resync);
     expect(framing.receive(frame(10))).toBeUndefined();
     expect(framing.receive(codec.encode({ unit: 1, pdu: bytes(0x84, 1) }))).toEqual({ kind: "exception", code: 1 });
-    expect(framing.telling(read(20, 1))).toBeUndefined();
+    expect(framing.resync(read(20, 1))).toBeUndefined();
   });
 
   test("an exception that may be late accounts for the first request, and not for the last", () => {
@@ -216,8 +216,8 @@ describe.each([
     expect(framing.receive(codec.encode({ unit: 1, pdu: bytes(0x83, 2) }))).toBeUndefined();
     expect(framing.expire()).toEqual({ kind: "exception", code: 2 });
     // The exception answered the first request or the second. The second answer may still arrive.
-    expect(framing.telling(read(30, 2))).toBeUndefined();
-    expect(framing.telling(read(30, 1))).toMatchObject({ table: "ir" });
+    expect(framing.resync(read(30, 2))).toBeUndefined();
+    expect(framing.resync(read(30, 1))).toMatchObject({ table: "ir" });
     framing.begin(read(30, 3));
     expect(framing.receive(frame(20))).toBeUndefined();
     expect(framing.receive(codec.encode({ unit: 1, pdu: bytes(3, 6, 0, 1, 0, 2, 0, 3) }))).toMatchObject({
@@ -229,11 +229,11 @@ describe.each([
     const framing = onLine();
     const ir = (start: number, count: number): ReadRequest => ({ unit: 1, table: "ir", start, count });
     for (const request of [read(10, 1), ir(20, 1), ir(20, 2)]) {
-      expect(framing.telling(read(20, 1))).toEqual(request.table === "ir" ? request : undefined);
+      expect(framing.resync(read(20, 1))).toEqual(request.table === "ir" ? request : undefined);
       framing.begin(request);
       framing.abandon();
     }
-    expect(framing.telling(read(20, 1))).toBeUndefined();
+    expect(framing.resync(read(20, 1))).toBeUndefined();
     // An exception for one of the two shows that no answer to an earlier request will follow.
     framing.begin(read(20, 1));
     expect(framing.receive(codec.encode({ unit: 1, pdu: bytes(0x84, 1) }))).toBeUndefined();
@@ -268,10 +268,10 @@ describe.each([
         };
         hear(before);
         const request = read(start, count);
-        const telling = framing.telling(request);
-        if (telling && !("identity" in telling) && !ask(telling)) continue;
+        const resync = framing.resync(request);
+        if (resync && !("identity" in resync) && !ask(resync)) continue;
         // No distinguishing request was left. Other tests cover this case.
-        if (doubts.blur(request)) return;
+        if (doubts.isAmbiguous(request)) return;
         const answer = ask(request);
         if (answer?.kind !== "data") continue;
         taken++;

@@ -111,7 +111,7 @@ test("an exception just received delays requests of any length of that function"
   expect(watch.clearAt(read(20, 5))).toBe(40);
 });
 
-const rules = { mayAsk: () => true, isBlurred: () => false };
+const rules = { mayRead: () => true, isAmbiguous: () => false };
 
 test("a block that another master reads is requested with additional registers after or before it", () => {
   const { watch, bus } = onBus();
@@ -126,7 +126,7 @@ test("a block that another master reads is requested with additional registers a
 test("a block without a length that differs from another master's is not read, and named", async () => {
   const { clock, watch, bus } = onBus();
   for (let i = 0; i < 3; i++) bus.receive(one(i));
-  const none = { ...rules, mayAsk: () => false };
+  const none = { ...rules, mayRead: () => false };
   expect(watch.distinct(read(8, 1), none)).toBeUndefined();
   expect(watch.disturbances[0]?.message).toMatch(/asked for: unit 1 hr:8 \(1\)$/);
   // No reply of this length was received.
@@ -189,7 +189,7 @@ test("with longer requests than another master's, a late answer is not accepted 
   await clock.advance(1_000);
   expect(await exchange.run(read(0, 1), 5, signal)).toMatchObject({ kind: "silence" });
 
-  expect(exchange.telling(read(20, 1))).toBeUndefined();
+  expect(exchange.resync(read(20, 1))).toBeUndefined();
   const next = exchange.run(read(20, 1), 5, signal);
   listener?.data(frame(1, 3, 4, 0, 7, 0, 8));
   expect(await next).toMatchObject({ kind: "silence", received: true });

@@ -11,10 +11,10 @@ test("learned limits are restored per unit, each once", async () => {
   using folder = temporaryFolder();
   const stateDir = folder.file("sources/bus1");
   const runtime = testRuntime({ clock: new ManualClock() });
-  const learned = await loadDeviceQuirks(stateDir, runtime);
-  for (const address of [4, 7, 4]) learned.add(1, cut(address));
-  learned.add(2, cut(9));
-  await learned.saved();
+  const quirks = await loadDeviceQuirks(stateDir, runtime);
+  for (const address of [4, 7, 4]) quirks.add(1, cut(address));
+  quirks.add(2, cut(9));
+  await quirks.saved();
 
   const again = await loadDeviceQuirks(stateDir, runtime);
 
@@ -25,26 +25,26 @@ test("learned limits are restored per unit, each once", async () => {
 test("learned limits expire after a day, also when the clock was set back", async () => {
   using folder = temporaryFolder();
   const clock = new ManualClock();
-  const learned = await loadDeviceQuirks(folder.path, testRuntime({ clock }));
-  for (const unit of [1, 2]) learned.add(unit, cut(4));
+  const quirks = await loadDeviceQuirks(folder.path, testRuntime({ clock }));
+  for (const unit of [1, 2]) quirks.add(unit, cut(4));
   await clock.advance(23 * 3_600_000);
-  expect(learned.cuts(1)).toEqual([cut(4)]);
+  expect(quirks.cuts(1)).toEqual([cut(4)]);
   await clock.advance(2 * 3_600_000);
-  expect(learned.cuts(1)).toEqual([]);
+  expect(quirks.cuts(1)).toEqual([]);
   clock.stepWall(-365 * 86_400_000);
-  expect(learned.cuts(2)).toEqual([]);
-  await learned.saved();
+  expect(quirks.cuts(2)).toEqual([]);
+  await quirks.saved();
 });
 
 test("a damaged file and an unwritable folder are only reported", async () => {
   using folder = temporaryFolder();
   await writeFile(join(folder.path, "learned.json"), "{ torn");
   const runtime = testRuntime();
-  const learned = await loadDeviceQuirks(folder.path, runtime);
-  expect(learned.cuts(1)).toEqual([]);
+  const quirks = await loadDeviceQuirks(folder.path, runtime);
+  expect(quirks.cuts(1)).toEqual([]);
   expect(runtime.lines.map((line) => line.message)).toEqual(["what was learned of the devices cannot be read"]);
-  learned.add(1, cut(4));
-  await learned.saved();
+  quirks.add(1, cut(4));
+  await quirks.saved();
   expect(JSON.parse(await readFile(join(folder.path, "learned.json"), "utf8"))).toMatchObject({ version: 1 });
 
   const nowhere = await loadDeviceQuirks("/dev/null/nowhere", runtime);
@@ -66,7 +66,7 @@ test("answers that may still arrive on a bus are known on the next connection, f
   await first.saved();
 
   const second = await loadDeviceQuirks(folder.path, runtime);
-  expect(second.doubts.blur(request)).toBe(true);
+  expect(second.doubts.isAmbiguous(request)).toBe(true);
   await clock.advance(11 * 60_000);
   expect((await loadDeviceQuirks(folder.path, runtime)).doubts.count(3)).toBe(0);
   second.doubts.settle(3);

@@ -239,7 +239,7 @@ test("the answer to a lost or cancelled request may arrive on the next connectio
     if (end) end(peer);
     else stop.abort(new Error("enough"));
     await expect(result).rejects.toThrow(end ? "gone" : "enough");
-    expect(doubts.blur(read)).toBe(true);
+    expect(doubts.isAmbiguous(read)).toBe(true);
   }
 });
 

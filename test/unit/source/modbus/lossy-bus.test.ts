@@ -7,14 +7,14 @@ import { BusFraming } from "../../../../src/source/modbus/connection/bus-framing
 import { BusWatch } from "../../../../src/source/modbus/connection/bus-watch.ts";
 import type { ByteStreamListener } from "../../../../src/source/modbus/connection/byte-stream.ts";
 import { streamExchange } from "../../../../src/source/modbus/connection/exchange.ts";
-import type { GivenUp, Result } from "../../../../src/source/modbus/connection/framing.ts";
+import type { Result, TimedOut } from "../../../../src/source/modbus/connection/framing.ts";
 import { LateReplyTracker } from "../../../../src/source/modbus/connection/late-reply-tracker.ts";
 import { openModbusConnection } from "../../../../src/source/modbus/connection/modbus-connection.ts";
 import { type Disturbances, disturbedBus, wordOf } from "../../../support/modbus-disturbed-bus.ts";
 import { seed } from "../../../support/property.ts";
 import { seeded, testRuntime } from "../../../support/runtime.ts";
 
-const wanted = Number(process.env.TAGFERRY_SHARED_BUS ?? 1_500);
+const spans = Number(process.env.TAGFERRY_SHARED_BUS ?? 1_500);
 const timeoutMs = 400;
 /** The same blocks as in the test with real transports: two units, two lengths. */
 const blocks = Array.from({ length: 8 }, (_, i) => ({
@@ -74,7 +74,7 @@ async function pollBus(kind: Kind, disturbances: Disturbances, values: number, o
   const send = relay(random, stalled, (chunk) => listener?.data(chunk));
   const watch = new BusWatch(clock, kind === "rtu+tcp" ? 300 : 50);
   const doubts = new LateReplyTracker();
-  const givenUp: GivenUp = new Map();
+  const timedOut: TimedOut = new Map();
   const codec = kind === "ascii" ? asciiCodec : rtuCodec;
   const connect = async () =>
     streamExchange(
@@ -88,7 +88,7 @@ async function pollBus(kind: Kind, disturbances: Disturbances, values: number, o
       new BusFraming({ codec, reopen: kind === "rtu+tcp", doubts, watch }),
       clock,
       kind === "rtu+tcp" ? undefined : { quietMs: 20, guardMs: 50 },
-      givenUp,
+      timedOut,
     );
   const { signal } = new AbortController();
   const options = { name: "bus", units: new Set([1, 2]), delayMs: 0, pauseAfterConnectMs: 0, connect };
@@ -117,16 +117,16 @@ function honest({ unit, start, count }: (typeof blocks)[number]): Buffer {
   return Buffer.from(words.flatMap((word) => [word >> 8, word & 0xff]));
 }
 
-const timeout = 90_000 + wanted * 2;
+const timeout = 90_000 + spans * 2;
 
 test.each(["rtu", "ascii", "rtu+tcp"] as const)(
   `where requests are lost no reply to another master is a value over %s, seed ${seed}`,
   { timeout },
   async (kind) => {
-    const { wrong, outcomes, watch } = await pollBus(kind, disturbed, wanted, seed);
+    const { wrong, outcomes, watch } = await pollBus(kind, disturbed, spans, seed);
 
     expect(wrong).toEqual([]);
-    expect(outcomes.data).toBeGreaterThan(wanted * 0.8);
+    expect(outcomes.data).toBeGreaterThan(spans * 0.8);
     expect(watch.disturbances.map((each) => each.kind)).toContain("another master");
   },
 );
@@ -136,7 +136,7 @@ test.each(["rtu", "ascii"] as const)(
   { timeout },
   async (kind) => {
     const wrong: string[] = [];
-    for (let bus = 0; bus < wanted / 10; bus++)
+    for (let bus = 0; bus < spans / 10; bus++)
       wrong.push(...(await pollBus(kind, { foreign: 0.2, foreignCounts: [2, 4] }, 10, seed + bus, stalls.share)).wrong);
 
     expect(wrong).toEqual([]);

@@ -7,14 +7,14 @@ import { ManualClock, testRuntime } from "../../../support/runtime.ts";
 
 const { signal } = new AbortController();
 const request: ReadRequest = { unit: 1, table: "hr", start: 0, count: 2 };
-const telling: ReadRequest = { ...request, count: 1 };
+const resync: ReadRequest = { ...request, count: 1 };
 
 /** A connection with late replies pending. Its requests have these `results`, each after this many milliseconds. */
 async function linkInDoubt(results: readonly (readonly [afterMs: number, kind: "data" | "silence"])[]) {
   const clock = new ManualClock();
   const asked: [request: UnitRequest, timeoutMs: number][] = [];
   const exchange: Exchange = {
-    telling: () => telling,
+    resync: () => resync,
     lost: undefined,
     stale: false,
     discarded: 0,
@@ -40,7 +40,7 @@ async function linkInDoubt(results: readonly (readonly [afterMs: number, kind: "
 test("before an ambiguous answer a distinguishing request is sent, and without its answer no other", async () => {
   const silent = await linkInDoubt([[100, "silence"]]);
   expect(await silent.link.read(request, 100, signal)).toMatchObject({ kind: "silence" });
-  expect(silent.asked).toEqual([[telling, 100]]);
+  expect(silent.asked).toEqual([[resync, 100]]);
 
   const quick = await linkInDoubt([
     [10, "data"],
@@ -48,7 +48,7 @@ test("before an ambiguous answer a distinguishing request is sent, and without i
   ]);
   expect(await quick.link.read(request, 100, signal)).toMatchObject({ kind: "data" });
   expect(quick.asked).toEqual([
-    [telling, 100],
+    [resync, 100],
     [request, 100],
   ]);
 });
@@ -70,7 +70,7 @@ test("a unit that needed longer than its timeout for a distinguishing answer get
 test("waiting for a turn and holding an answer do not count as response time of the unit", async () => {
   const clock = new ManualClock();
   const exchange: Exchange = {
-    telling: () => undefined,
+    resync: () => undefined,
     lost: undefined,
     stale: false,
     discarded: 0,
@@ -100,7 +100,7 @@ test("requests are counted by unit and outcome, exceptions by code, and discarde
     { kind: "silence", mismatch: "noise", received: true },
   ];
   const exchange: Exchange = {
-    telling: () => undefined,
+    resync: () => undefined,
     lost: undefined,
     stale: false,
     get discarded() {
@@ -129,7 +129,7 @@ test("requests are counted by unit and outcome, exceptions by code, and discarde
 
 test("silence at a possibly too large request does not end the connection; silence at another does", async () => {
   const exchange: Exchange = {
-    telling: () => undefined,
+    resync: () => undefined,
     lost: undefined,
     stale: false,
     discarded: 0,
@@ -160,7 +160,7 @@ test("bytes between requests are counted and keep the connection alive", async (
   let discarded = 0;
   let receivedAt = Number.NEGATIVE_INFINITY;
   const exchange: Exchange = {
-    telling: () => undefined,
+    resync: () => undefined,
     lost: undefined,
     stale: false,
     get discarded() {
@@ -194,7 +194,7 @@ test("bytes between requests are counted and keep the connection alive", async (
 async function pollLink(run: Exchange["run"]) {
   const runtime = testRuntime({ clock: new ManualClock() });
   const exchange: Exchange = {
-    telling: () => undefined,
+    resync: () => undefined,
     lost: undefined,
     stale: false,
     discarded: 0,

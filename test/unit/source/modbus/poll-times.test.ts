@@ -30,7 +30,7 @@ async function openSource({ tags, timeoutMs = 1_000, takes }: Bus, runtime: Test
   const config = modbusConfig({ url: "tcp://127.0.0.1", timeout: `${timeoutMs}ms` }, tags);
   let requests = 0;
   const exchange: Exchange = {
-    telling: () => undefined,
+    resync: () => undefined,
     lost: undefined,
     stale: false,
     discarded: 0,

@@ -59,7 +59,7 @@ function polled(
       },
       mayBePatient: () => false,
       breaker,
-      learned: { cuts: () => cuts, add: (_unit, cut) => cuts.push(cut) },
+      quirks: { cuts: () => cuts, add: (_unit, cut) => cuts.push(cut) },
     },
     runtime,
   );

@@ -12,7 +12,7 @@ import { seed } from "../../../support/property.ts";
 import { ManualClock, seeded } from "../../../support/runtime.ts";
 
 /** The number of values per test. `TAGFERRY_SHARED_BUS=100000` sets another one. */
-const wanted = Number(process.env.TAGFERRY_SHARED_BUS ?? 300);
+const spans = Number(process.env.TAGFERRY_SHARED_BUS ?? 300);
 /** Longer than any test takes, because no message is lost here. */
 const timeoutMs = 60_000;
 
@@ -81,11 +81,11 @@ const wires = ["rtu", "ascii", "mbap"] as const;
 test.each(wires)(
   `replies that come again 20 ms later are never the answer to another request over %s, seed ${seed}`,
   async (wire) => {
-    const { wrong, right, bus, watch } = await readAll(wire, { repeatMs: 20 }, wanted);
+    const { wrong, right, bus, watch } = await readAll(wire, { repeatMs: 20 }, spans);
 
     expect(wrong).toEqual([]);
-    expect(right).toBe(wanted);
-    expect(bus.repeated).toBeGreaterThanOrEqual(wanted);
+    expect(right).toBe(spans);
+    expect(bus.repeated).toBeGreaterThanOrEqual(spans);
     if (wire !== "mbap") expect(watch.disturbances.map(({ kind }) => kind)).toEqual(["repeated replies"]);
   },
 );
@@ -93,11 +93,11 @@ test.each(wires)(
 test.each(wires)(
   `what another master reads is never the answer to a request of ours over %s, seed ${seed}`,
   async (wire) => {
-    const { wrong, right, bus, watch } = await readAll(wire, { foreign: 0.25, foreignCounts: [2, 5] }, wanted);
+    const { wrong, right, bus, watch } = await readAll(wire, { foreign: 0.25, foreignCounts: [2, 5] }, spans);
 
     expect(wrong).toEqual([]);
-    expect(right).toBeGreaterThan(wanted * 0.9);
-    expect(bus.foreign).toBeGreaterThan(wanted / 3);
+    expect(right).toBeGreaterThan(spans * 0.9);
+    expect(bus.foreign).toBeGreaterThan(spans / 3);
     if (wire !== "mbap") expect(watch.disturbances.map(({ kind }) => kind)).toContain("another master");
   },
 );

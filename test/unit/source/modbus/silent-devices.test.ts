@@ -36,7 +36,7 @@ async function polled(
   const targets = pollTargets(config);
   let connections = 0;
   const opened = (lost?: AgentError): Exchange => ({
-    telling: () => undefined,
+    resync: () => undefined,
     get lost() {
       return lost;
     },
@@ -75,7 +75,7 @@ async function polled(
             link,
             mayBePatient: () => false,
             breaker,
-            learned: { cuts: () => cuts, add: (_unit, cut) => cuts.push(cut) },
+            quirks: { cuts: () => cuts, add: (_unit, cut) => cuts.push(cut) },
           },
           runtime,
         ),

@@ -10,7 +10,7 @@ import { modbusConfig } from "../../../support/modbus-source.ts";
 
 const targets = (...tags: readonly ModbusTagText[]) => pollTargets(modbusConfig({ url: "tcp://127.0.0.1" }, tags));
 const blocks = (...tags: readonly ModbusTagText[]) =>
-  targets(...tags).flatMap(({ wanted, limits }) => plan(wanted, limits));
+  targets(...tags).flatMap(({ spans, limits }) => plan(spans, limits));
 const shape = (...tags: readonly ModbusTagText[]) =>
   blocks(...tags).map(({ table, start, count }) => `${table}:${start}+${count}`);
 const decoded = (tags: readonly ModbusTagText[], words: readonly number[]) =>
@@ -28,7 +28,7 @@ test("units, intervals and limits are read separately, each tag once", () => {
     { at: "hr:3", maxRegisters: 10 },
     { at: "hr:4" },
   );
-  expect(groups.map(({ wanted }) => wanted.flatMap(({ values }) => values.map(({ tag }) => tag)))).toEqual([
+  expect(groups.map(({ spans }) => spans.flatMap(({ values }) => values.map(({ tag }) => tag)))).toEqual([
     [0, 4],
     [1],
     [2],
