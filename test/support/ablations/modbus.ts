@@ -112,15 +112,15 @@ export const modbusAblations: readonly Ablation[] = [
   {
     safeguard: "discarding bytes that arrived before a request on a bus",
     file: "source/modbus/connection/bus-framing.ts",
-    code: "earlier: this.#doubts.count(unit) };\n    this.#received = new Uint8Array(0);\n",
-    without: "earlier: this.#doubts.count(unit) };\n",
+    code: "earlier: this.#lateReplies.count(unit),\n    };\n    this.#received = new Uint8Array(0);\n",
+    without: "earlier: this.#lateReplies.count(unit),\n    };\n",
     test: bus,
     name: "bytes received before a",
   },
   {
     safeguard: "expecting late answers to abandoned requests",
     file: "source/modbus/connection/bus-framing.ts",
-    code: "      this.#doubts.add(this.#current.request);\n      this.#options.watch?.timedOut",
+    code: "      this.#lateReplies.add(this.#current.request);\n      this.#options.watch?.timedOut",
     without: "      this.#options.watch?.timedOut",
     test: bus,
     name: "after a timeout the",
@@ -128,7 +128,7 @@ export const modbusAblations: readonly Ablation[] = [
   {
     safeguard: "holding an answer that may be a late one",
     file: "source/modbus/connection/bus-framing.ts",
-    code: "    this.#sure = !doubtful;",
+    code: "    this.#sure = !isPerhapsLate;",
     without: "    this.#sure = true;",
     test: bus,
     name: "after a timeout the",
@@ -259,7 +259,7 @@ export const modbusAblations: readonly Ablation[] = [
   {
     safeguard: "recognising the duplicate of an earlier reply",
     file: "source/modbus/connection/bus-framing.ts",
-    code: "    if (doubtful || mismatch === undefined) watch?.mayBeOurs(unit, pdu);\n",
+    code: "    if (isPerhapsLate || mismatch === undefined) watch?.mayBeOurs(unit, pdu);\n",
     without: "",
     test: watch,
   },
@@ -382,7 +382,7 @@ export const modbusAblations: readonly Ablation[] = [
   {
     safeguard: "ending the search for the length limit when the unit stops answering",
     file: "source/modbus/polling/refusals.ts",
-    code: "return this.#silentInARow >= silentToDoubt;",
+    code: "return this.#silentInARow >= silentToBeGone;",
     without: "return false;",
     test: poll,
     name: "a unit that fails",

@@ -1,8 +1,8 @@
 // Matches requests and answers on a bus, where frames have no id: only unit, function and length identify an answer.
 // Pure.
 //
-// After a time-out, a late answer may look like the next one. `doubts` tracks such answers across connections, since a
-// device server on TCP passes them to any client. An answer that matches no doubt is accepted at once. Any other is
+// After a time-out, a late answer may look like the next one. `lateReplies` tracks such answers across connections, since a
+// device server on TCP passes them to any client. An answer that cannot be a late one is accepted at once. Any other is
 // held until the deadline, or until the next one is due; then the last one counts, as a unit answers in order.
 
 import type { FrameFormat } from "../config/endpoint.ts";
@@ -26,7 +26,7 @@ export interface BusOptions {
   /** Whether the connection can be reopened after a time-out. */
   readonly reopen: boolean;
   /** Late answers of earlier connections; default: none. */
-  readonly doubts?: LateReplyTracker;
+  readonly lateReplies?: LateReplyTracker;
   /** Watches other traffic on the bus; default: none is expected. */
   readonly watch?: BusWatch;
   /** Whether a unit may be asked for addresses without a tag; default: always. */
@@ -46,7 +46,7 @@ interface Current {
 
 export class BusFraming implements Framing {
   readonly #options: BusOptions;
-  readonly #doubts: LateReplyTracker;
+  readonly #lateReplies: LateReplyTracker;
   #current: Current | undefined;
   #received: Uint8Array = new Uint8Array(0);
   /** The PDU that is probably the answer. It is held back until no better one can come. */
@@ -77,7 +77,7 @@ export class BusFraming implements Framing {
 
   constructor(options: BusOptions) {
     this.#options = options;
-    this.#doubts = options.doubts ?? new LateReplyTracker();
+    this.#lateReplies = options.lateReplies ?? new LateReplyTracker();
   }
 
   get mismatch(): string | undefined {
@@ -89,7 +89,7 @@ export class BusFraming implements Framing {
   }
 
   resync(request: UnitRequest): UnitRequest | undefined {
-    return this.#doubts.resync(request, this.#options.mayRead);
+    return this.#lateReplies.resync(request, this.#options.mayRead);
   }
 
   begin(request: UnitRequest, pdu: Uint8Array): Uint8Array {
@@ -98,8 +98,8 @@ export class BusFraming implements Framing {
     this.#current = {
       request,
       sent,
-      isAmbiguous: this.#doubts.isAmbiguous(request),
-      earlier: this.#doubts.count(unit),
+      isAmbiguous: this.#lateReplies.isAmbiguous(request),
+      earlier: this.#lateReplies.count(unit),
     };
     this.#received = new Uint8Array(0);
     this.#held = undefined;
@@ -141,7 +141,7 @@ export class BusFraming implements Framing {
   distinct(request: UnitRequest): UnitRequest | undefined {
     const { watch, mayRead = () => true } = this.#options;
     if ("identity" in request || !watch) return request;
-    return watch.distinct(request, { mayRead, isAmbiguous: (each) => this.#doubts.isAmbiguous(each) });
+    return watch.distinct(request, { mayRead, isAmbiguous: (each) => this.#lateReplies.isAmbiguous(each) });
   }
 
   refusesMore(sent: UnitRequest, request: UnitRequest, answer: Answer | undefined): boolean {
@@ -171,7 +171,7 @@ export class BusFraming implements Framing {
       return answer;
     }
     // The reply may belong to the other master.
-    if (!other) this.#doubts.add(request);
+    if (!other) this.#lateReplies.add(request);
     this.#discard("the form of a reply to another master");
     return undefined;
   }
@@ -179,7 +179,7 @@ export class BusFraming implements Framing {
   confirmation(sent: UnitRequest): ReadRequest | undefined {
     const { watch, mayRead = () => true } = this.#options;
     if ("identity" in sent || this.#accepted?.request !== sent || !watch?.needsConfirmation(sent)) return undefined;
-    this.#confirmation = this.#doubts.confirmation(sent, (each) => mayRead(each) && !watch.isForeign(each));
+    this.#confirmation = this.#lateReplies.confirmation(sent, (each) => mayRead(each) && !watch.isForeign(each));
     return this.#confirmation;
   }
 
@@ -204,18 +204,18 @@ export class BusFraming implements Framing {
     if (this.#contested.has(kindOfReply(request.unit, held))) return undefined;
     this.#current = undefined;
     const lastHope = isAmbiguous && this.resync(request) === undefined;
-    if (this.#inWindow.length > earlier || lastHope) this.#doubts.settle(request.unit);
+    if (this.#inWindow.length > earlier || lastHope) this.#lateReplies.settle(request.unit);
     else {
       // It may be an earlier answer; then the current one is still to come.
-      this.#doubts.came(request.unit, held);
-      this.#doubts.add(request);
+      this.#lateReplies.came(request.unit, held);
+      this.#lateReplies.add(request);
     }
     return held;
   }
 
   abandon(): boolean {
     if (this.#current) {
-      this.#doubts.add(this.#current.request);
+      this.#lateReplies.add(this.#current.request);
       this.#options.watch?.timedOut(this.#current.request);
       if (this.#noise > 0 && this.#mismatch === undefined) this.discarded++;
     }
@@ -238,13 +238,13 @@ export class BusFraming implements Framing {
     // An exception may answer the confirming request.
     if (accepted?.request.unit === unit && kindOfReply(unit, pdu) === kindOfReply(unit, accepted.pdu))
       accepted.isContradicted ||= !equal(pdu, accepted.pdu);
-    const doubtful = this.#doubts.include(unit, pdu);
+    const isPerhapsLate = this.#lateReplies.include(unit, pdu);
     const mismatch =
       unit === request?.unit ? mismatchOf(pdu, request) : `unit ${unit} instead of ${request?.unit ?? "none"}`;
     const again = this.#inWindow.some((each) => equal(each, pdu));
     const further = this.#candidates.length > 0;
-    if (!doubtful && (mismatch !== undefined || further)) watch?.unsolicited(unit, pdu);
-    if (doubtful || mismatch === undefined) watch?.mayBeOurs(unit, pdu);
+    if (!isPerhapsLate && (mismatch !== undefined || further)) watch?.unsolicited(unit, pdu);
+    if (isPerhapsLate || mismatch === undefined) watch?.mayBeOurs(unit, pdu);
     watch?.received(unit, pdu);
     if (again && watch?.repeating) {
       this.discarded++;
@@ -258,9 +258,9 @@ export class BusFraming implements Framing {
     }
     if (this.#held) this.discarded++;
     this.#held = pdu;
-    this.#sure = !doubtful;
-    if (doubtful) return;
-    this.#doubts.settle(unit);
+    this.#sure = !isPerhapsLate;
+    if (isPerhapsLate) return;
+    this.#lateReplies.settle(unit);
     this.#answeredAt ??= this.#now();
     if (again) return;
     this.#candidates.push(pdu);
@@ -271,10 +271,10 @@ export class BusFraming implements Framing {
     return this.#options.watch?.now ?? 0;
   }
 
-  /** Removes the doubt that a late `pdu` resolves, if there is one. */
+  /** Removes the late answer that `pdu` is, if one may still come. */
   #cameLate(unit: number, pdu: Uint8Array): void {
-    if (this.#doubts.include(unit, pdu)) this.late = { unit, count: this.late.count + 1 };
-    this.#doubts.came(unit, pdu);
+    if (this.#lateReplies.include(unit, pdu)) this.late = { unit, count: this.late.count + 1 };
+    this.#lateReplies.came(unit, pdu);
   }
 
   /** Removes the echo of the request, which some adapters return. */

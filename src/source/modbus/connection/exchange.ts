@@ -275,9 +275,9 @@ export function streamExchange(
         if (!sent) return { kind: "contested", always: true };
         const result = await attempt(sent, timeoutMs, signal);
         if (result === "contested") continue;
-        const doubt = result.kind === "data" ? await confirm(sent, timeoutMs, signal) : undefined;
-        if (doubt === "contested") continue;
-        if (doubt) return doubt;
+        const unconfirmed = result.kind === "data" ? await confirm(sent, timeoutMs, signal) : undefined;
+        if (unconfirmed === "contested") continue;
+        if (unconfirmed) return unconfirmed;
         const answer = result.kind === "data" || result.kind === "exception" ? result : undefined;
         if (framing.refusesMore?.(sent, request, answer)) continue;
         if (result.kind !== "data" || sent === request) return result;

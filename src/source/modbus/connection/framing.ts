@@ -7,7 +7,7 @@ import type { Answer, ReadRequest, UnitRequest } from "../config/pdu.ts";
  * One request at a time: `begin`, then `receive` until it returns the answer. At the deadline `expire`, then `abandon`.
  */
 export interface Framing {
-  /** A request to send first, if the answer to `request` could be mistaken for a late one. Undefined if none helps. */
+  /** A request to resynchronise with, if the answer to `request` could be mistaken for a late one. Undefined if none helps. */
   resync(request: UnitRequest): UnitRequest | undefined;
   /** The frame of `request`, whose PDU is `pdu`. */
   begin(request: UnitRequest, pdu: Uint8Array): Uint8Array;
@@ -85,7 +85,7 @@ export interface Exchange extends AsyncDisposable {
   run(request: UnitRequest, timeoutMs: number, signal: AbortSignal): Promise<Result>;
   /** Why the connection is unusable. Undefined if it is usable. */
   readonly lost: AgentError | undefined;
-  /** The connection was closed because a late answer could not be distinguished. A new one has no such doubt. */
+  /** The connection was closed because a late answer could not be distinguished. On a new one, none can come. */
   readonly stale: boolean;
   readonly discarded: number;
   /** Monotonic time of the last byte. */

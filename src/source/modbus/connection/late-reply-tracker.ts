@@ -1,6 +1,6 @@
 // Tracks late answers on a bus, where frames have no id: answers to requests that timed out may still come. Pure.
 //
-// A unit answers in order, so an answer that matches no doubt ends all doubts.
+// A unit answers in order, so an answer that matches none of them shows that no earlier one can come.
 import type { ReadRequest, UnitRequest } from "../config/pdu.ts";
 import { dataBytes, functionOf, isException, protocolLimit } from "../config/pdu.ts";
 import type { Table } from "../config/value-type.ts";
@@ -22,7 +22,7 @@ const maxLateReplies = 32;
 export class LateReplyTracker {
   readonly #byUnit: Map<number, readonly Expected[]>;
 
-  /** `known`: doubts of an earlier connection to the same units. */
+  /** `known`: late answers of an earlier connection to the same units. */
   constructor(known: KnownLateReplies = {}) {
     this.#byUnit = new Map(Object.entries(known).map(([unit, open]) => [Number(unit), open]));
   }
@@ -32,7 +32,7 @@ export class LateReplyTracker {
     return this.#byUnit.get(unit)?.length ?? 0;
   }
 
-  /** All doubts, for the next connection. */
+  /** All late answers that may still come, for the next connection. */
   get known(): KnownLateReplies {
     return Object.fromEntries(this.#byUnit);
   }
@@ -47,7 +47,7 @@ export class LateReplyTracker {
     return this.#of(unit).some((each) => fits(each, pdu));
   }
 
-  /** Removes the doubt that `pdu` resolves, and all older ones. */
+  /** Removes the late answer that `pdu` may be, and all older ones. */
   came(unit: number, pdu: Uint8Array): void {
     const open = this.#of(unit);
     const at = open.findIndex((each) => fits(each, pdu));
@@ -69,7 +69,7 @@ export class LateReplyTracker {
   }
 
   /**
-   * Resolves a doubt before `request` is sent: returns a request whose answer is not ambiguous. It reads the beginning
+   * Resynchronises before `request` is sent: returns a request whose answer is not ambiguous. It reads the beginning
    * of the same block, so that no other address is touched. If none is shorter, it reads the other table of the kind,
    * if `mayRead` permits. Undefined if it is unnecessary or impossible.
    */

@@ -93,7 +93,7 @@ export async function openModbusConnection(
     }
   }
 
-  /** First resolves doubts about late answers by `resync`. Extends the time-out for a slow unit. */
+  /** First sends `resync`, whose answer cannot be a late one. Extends the time-out for a slow unit. */
   async function exchangeAfterResync(resync: UnitRequest, ask: Ask): Promise<Result> {
     const start = clock.monotonic();
     const first = await exchangeOne({ ...ask, request: resync });

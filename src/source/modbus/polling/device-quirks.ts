@@ -32,7 +32,7 @@ interface UnitQuirks {
 
 const validForMicros = 86_400_000_000;
 /** Time after which a late answer is no longer expected. */
-const doubtfulForMicros = 600_000_000;
+const expectedForMicros = 600_000_000;
 
 /** The facts of one source. If the file is lost, boundaries are learned again and late answers are unknown. */
 export type DeviceQuirks = Awaited<ReturnType<typeof loadDeviceQuirks>>;
@@ -44,17 +44,17 @@ export async function loadDeviceQuirks(stateDir: string, { clock, log }: Runtime
     (await readStateFile(path, file, (error) =>
       log.warn({ err: error, path }, "what was learned of the devices cannot be read"),
     )) ?? {};
-  const isCurrent = former && Math.abs(clock.now() - former.since) < doubtfulForMicros;
-  const doubts = new LateReplyTracker(isCurrent ? former.units : {});
+  const isCurrent = former && Math.abs(clock.now() - former.since) < expectedForMicros;
+  const lateReplies = new LateReplyTracker(isCurrent ? former.units : {});
   const quirksByUnit = new Map(
     Object.entries(units).map(([unit, quirks]): [number, UnitQuirks] => [Number(unit), quirks]),
   );
   /** The late replies as on disk, in JSON. */
-  let kept = JSON.stringify(doubts.known);
+  let kept = JSON.stringify(lateReplies.known);
   let saving: Promise<void> = Promise.resolve();
 
   async function save(): Promise<void> {
-    const known = doubts.known;
+    const known = lateReplies.known;
     kept = JSON.stringify(known);
     const late = Object.keys(known).length > 0 && { doubts: { since: clock.now(), units: known } };
     await writeStateFile(path, { version: 1, units: Object.fromEntries(quirksByUnit), ...late }).catch(
@@ -64,7 +64,7 @@ export async function loadDeviceQuirks(stateDir: string, { clock, log }: Runtime
 
   return {
     /** Late answers that may still come on a bus. */
-    doubts,
+    lateReplies,
     /** Boundaries in `unit` that no request may cross. */
     cuts(unit: number): readonly BlockBoundary[] {
       const quirks = quirksByUnit.get(unit);
@@ -80,9 +80,9 @@ export async function loadDeviceQuirks(stateDir: string, { clock, log }: Runtime
       quirks.cuts.push(cut);
       saving = saving.then(save);
     },
-    /** Resolves when all facts and doubts are written, or writing has failed. */
+    /** Resolves when all facts and late answers are written, or writing has failed. */
     saved(): Promise<void> {
-      if (JSON.stringify(doubts.known) !== kept) saving = saving.then(save);
+      if (JSON.stringify(lateReplies.known) !== kept) saving = saving.then(save);
       return saving;
     },
   };

@@ -51,7 +51,7 @@ export async function openModbus(config: ModbusConfig, runtime: Runtime, signal:
   };
   using opening = new DisposableStack();
   opening.use(await takePrecedence(connectionOf(options.url), clock, signal));
-  const link = await openConnection({ name, options, units, doubts: quirks.doubts, mayRead }, own, signal);
+  const link = await openConnection({ name, options, units, lateReplies: quirks.lateReplies, mayRead }, own, signal);
   return new ModbusSource(config, targets, link, quirks, own, mayRead, opening.move());
 }
 
@@ -66,14 +66,14 @@ export interface ConnectionConfig {
   /** All units that are ever polled. */
   readonly units: ReadonlySet<number>;
   /** Late answers that may still come on a bus; default: none. They outlive the connection. */
-  readonly doubts?: LateReplyTracker;
+  readonly lateReplies?: LateReplyTracker;
   /** See `BusOptions`. */
   readonly mayRead?: BusOptions["mayRead"];
 }
 
 /** Connects to `options.url`. Rejects like `openModbus`. */
 export async function openConnection(
-  { name, options, units, doubts = new LateReplyTracker(), mayRead }: ConnectionConfig,
+  { name, options, units, lateReplies = new LateReplyTracker(), mayRead }: ConnectionConfig,
   runtime: Runtime,
   signal: AbortSignal,
 ): Promise<ModbusConnection> {
@@ -84,7 +84,7 @@ export async function openConnection(
   const delayMs = Math.max(options.interRequestDelay, url.transport === "serial" ? gapMs(url.line) : 0);
   const timedOut: TimedOut = new Map();
   const bus = (more: Pick<BusOptions, "reopen" | "peer">) =>
-    new BusFraming({ codec: url.frames === "ascii" ? asciiCodec : rtuCodec, doubts, mayRead, watch, ...more });
+    new BusFraming({ codec: url.frames === "ascii" ? asciiCodec : rtuCodec, lateReplies, mayRead, watch, ...more });
   const mbap = (datagrams: boolean) =>
     new MbapFraming({
       anyUnit: options.replyUnit === "any",

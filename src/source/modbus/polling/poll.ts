@@ -98,7 +98,7 @@ export class Poll {
     if (search && split(block) && search.isTooLong(block.count)) return "too long";
     const suspension = this.#unit.suspension();
     if (suspension !== undefined) return { notRequested: suspension };
-    if (search?.isInDoubt) {
+    if (search?.mayBeGone) {
       const asked = await this.#unit.probe(signal);
       if (!isResponsive(asked.result)) return { ...asked, isOfUnit: true };
       search.unitAnswered();

@@ -65,7 +65,7 @@ export function isTimeToSplit(failures: number): boolean {
 /** Number of silent blocks, none longer than the block in question, that show that the length is the cause. */
 const silentToBeTooLong = 2;
 /** Consecutive silences after which the unit may be gone. */
-const silentToDoubt = 3;
+const silentToBeGone = 3;
 
 export class LengthSearch {
   readonly #silent: number[] = [];
@@ -88,8 +88,8 @@ export class LengthSearch {
     return this.#silent.filter((length) => length <= count).length >= silentToBeTooLong;
   }
 
-  get isInDoubt(): boolean {
-    return this.#silentInARow >= silentToDoubt;
+  get mayBeGone(): boolean {
+    return this.#silentInARow >= silentToBeGone;
   }
 
   unitAnswered(): void {

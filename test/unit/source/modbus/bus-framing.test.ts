@@ -33,17 +33,17 @@ test("the checksum is that of the specification", () => {
 });
 
 test("a bounded number of late answers is expected of a unit that never answers", () => {
-  const doubts = new LateReplyTracker();
-  for (let i = 0; i < 1_000; i++) doubts.add(read(i, 1));
-  expect(doubts.count(1)).toBeLessThanOrEqual(32);
+  const lateReplies = new LateReplyTracker();
+  for (let i = 0; i < 1_000; i++) lateReplies.add(read(i, 1));
+  expect(lateReplies.count(1)).toBeLessThanOrEqual(32);
 });
 
 test("no distinguishing request reaches beyond the last address", () => {
-  const doubts = new LateReplyTracker();
+  const lateReplies = new LateReplyTracker();
   const last = read(65_535, 1);
-  doubts.add(last);
-  doubts.add({ ...last, table: "ir" });
-  expect(doubts.resync(last)).toBeUndefined();
+  lateReplies.add(last);
+  lateReplies.add({ ...last, table: "ir" });
+  expect(lateReplies.resync(last)).toBeUndefined();
 });
 
 describe.each([
@@ -182,8 +182,8 @@ describe.each([
   });
 
   test("a unit without a distinguishing answer is not held up for ever: its last answer is accepted", () => {
-    const doubts = new LateReplyTracker();
-    const framing = withClient(new BusFraming({ codec, reopen: false, doubts, mayRead: () => false }));
+    const lateReplies = new LateReplyTracker();
+    const framing = withClient(new BusFraming({ codec, reopen: false, lateReplies, mayRead: () => false }));
     for (let i = 0; i < 3; i++) {
       framing.begin(read(10, 1));
       framing.abandon();
@@ -191,7 +191,7 @@ describe.each([
     framing.begin(read(20, 1));
     expect(framing.receive(frame(20))).toBeUndefined();
     expect(framing.expire()).toEqual(data(20));
-    expect(doubts.count(1)).toBe(0);
+    expect(lateReplies.count(1)).toBe(0);
     framing.begin(read(20, 1));
     expect(framing.receive(frame(20))).toEqual(data(20));
   });
@@ -250,8 +250,8 @@ describe.each([
     });
     let taken = 0;
     const check = fc.property(fc.array(step, { minLength: 5, maxLength: 60 }), (steps) => {
-      const doubts = new LateReplyTracker();
-      const framing = withClient(new BusFraming({ codec, reopen: false, doubts }));
+      const lateReplies = new LateReplyTracker();
+      const framing = withClient(new BusFraming({ codec, reopen: false, lateReplies }));
       /** Answers that the unit has not sent yet. */
       const toCome: Uint8Array[] = [];
       const hear = (frames: number): Answer | undefined =>
@@ -271,7 +271,7 @@ describe.each([
         const resync = framing.resync(request);
         if (resync && !("identity" in resync) && !ask(resync)) continue;
         // No distinguishing request was left. Other tests cover this case.
-        if (doubts.isAmbiguous(request)) return;
+        if (lateReplies.isAmbiguous(request)) return;
         const answer = ask(request);
         if (answer?.kind !== "data") continue;
         taken++;

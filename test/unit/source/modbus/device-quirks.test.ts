@@ -62,14 +62,14 @@ test("answers that may still arrive on a bus are known on the next connection, f
   const runtime = testRuntime({ clock });
   const request = { unit: 3, table: "hr", start: 0, count: 2 } as const;
   const first = await loadDeviceQuirks(folder.path, runtime);
-  first.doubts.add(request);
+  first.lateReplies.add(request);
   await first.saved();
 
   const second = await loadDeviceQuirks(folder.path, runtime);
-  expect(second.doubts.isAmbiguous(request)).toBe(true);
+  expect(second.lateReplies.isAmbiguous(request)).toBe(true);
   await clock.advance(11 * 60_000);
-  expect((await loadDeviceQuirks(folder.path, runtime)).doubts.count(3)).toBe(0);
-  second.doubts.settle(3);
+  expect((await loadDeviceQuirks(folder.path, runtime)).lateReplies.count(3)).toBe(0);
+  second.lateReplies.settle(3);
   await second.saved();
   expect(await readFile(join(folder.path, "learned.json"), "utf8")).not.toContain("doubts");
 });

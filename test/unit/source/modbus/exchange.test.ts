@@ -231,15 +231,15 @@ test("after a timeout without transaction IDs a connection that can be reopened 
 test("the answer to a lost or cancelled request may arrive on the next connection", async () => {
   for (const end of [(peer: ReturnType<typeof scripted>) => peer.close(), undefined]) {
     const peer = scripted();
-    const doubts = new LateReplyTracker();
-    const framing = new BusFraming({ codec: rtuCodec, reopen: true, doubts });
+    const lateReplies = new LateReplyTracker();
+    const framing = new BusFraming({ codec: rtuCodec, reopen: true, lateReplies });
     const exchange = streamExchange(peer.stream, framing, new ManualClock());
     const stop = new AbortController();
     const result = exchange.run(read, 10_000, stop.signal);
     if (end) end(peer);
     else stop.abort(new Error("enough"));
     await expect(result).rejects.toThrow(end ? "gone" : "enough");
-    expect(doubts.isAmbiguous(read)).toBe(true);
+    expect(lateReplies.isAmbiguous(read)).toBe(true);
   }
 });
 

@@ -73,7 +73,7 @@ async function pollBus(kind: Kind, disturbances: Disturbances, values: number, o
   // Chunks in transit reach the client that is connected when they arrive.
   const send = relay(random, stalled, (chunk) => listener?.data(chunk));
   const watch = new BusWatch(clock, kind === "rtu+tcp" ? 300 : 50);
-  const doubts = new LateReplyTracker();
+  const lateReplies = new LateReplyTracker();
   const timedOut: TimedOut = new Map();
   const codec = kind === "ascii" ? asciiCodec : rtuCodec;
   const connect = async () =>
@@ -85,7 +85,7 @@ async function pollBus(kind: Kind, disturbances: Disturbances, values: number, o
         write: (bytes) => bus.receive(bytes, send),
         async [Symbol.asyncDispose]() {},
       },
-      new BusFraming({ codec, reopen: kind === "rtu+tcp", doubts, watch }),
+      new BusFraming({ codec, reopen: kind === "rtu+tcp", lateReplies, watch }),
       clock,
       kind === "rtu+tcp" ? undefined : { quietMs: 20, guardMs: 50 },
       timedOut,

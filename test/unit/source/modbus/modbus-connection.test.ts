@@ -10,7 +10,7 @@ const request: ReadRequest = { unit: 1, table: "hr", start: 0, count: 2 };
 const resync: ReadRequest = { ...request, count: 1 };
 
 /** A connection with late replies pending. Its requests have these `results`, each after this many milliseconds. */
-async function linkInDoubt(results: readonly (readonly [afterMs: number, kind: "data" | "silence"])[]) {
+async function linkWithLateReply(results: readonly (readonly [afterMs: number, kind: "data" | "silence"])[]) {
   const clock = new ManualClock();
   const asked: [request: UnitRequest, timeoutMs: number][] = [];
   const exchange: Exchange = {
@@ -38,11 +38,11 @@ async function linkInDoubt(results: readonly (readonly [afterMs: number, kind: "
 }
 
 test("before an ambiguous answer a distinguishing request is sent, and without its answer no other", async () => {
-  const silent = await linkInDoubt([[100, "silence"]]);
+  const silent = await linkWithLateReply([[100, "silence"]]);
   expect(await silent.link.read(request, 100, signal)).toMatchObject({ kind: "silence" });
   expect(silent.asked).toEqual([[resync, 100]]);
 
-  const quick = await linkInDoubt([
+  const quick = await linkWithLateReply([
     [10, "data"],
     [10, "data"],
   ]);
@@ -58,7 +58,7 @@ test("a unit that needed longer than its timeout for a distinguishing answer get
     [200, 240],
     [5_000, 800],
   ] as const) {
-    const slow = await linkInDoubt([
+    const slow = await linkWithLateReply([
       [tookMs, "data"],
       [tookMs, "data"],
     ]);
