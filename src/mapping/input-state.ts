@@ -48,7 +48,7 @@ export class ReportState {
   /** In the signal's unit. NaN: a percentage of a range that is still unknown. */
   deadband = 0;
   /** Number of the uninterrupted period in which the value was stored; 0: none. */
-  stretch = 0;
+  epoch = 0;
   storedValue = 0;
   storedTime = 0;
   /** Monotonic milliseconds. */
@@ -111,7 +111,7 @@ export class InputState {
   failing = false;
   /** Undefined: no reading had the device time of its predecessor with another value. */
   repeated: RepeatedTime | undefined;
-  roundingTold = false;
+  roundingLogged = false;
 
   device: DeviceDescription | undefined;
   /** Merged metadata of configuration and device, and whether the catalog has them. */

@@ -14,7 +14,7 @@ const longestRaw = 200;
 
 interface Before extends Pick<TagState, "readings" | "stored" | "bad" | "filtered"> {
   readonly held: boolean;
-  readonly stretch: number;
+  readonly epoch: number;
   readonly storedValue: number;
 }
 
@@ -76,7 +76,7 @@ class Inspection implements ReadingObserver {
       bad,
       filtered: report?.filtered ?? 0,
       held: report?.held !== undefined,
-      stretch: report?.stretch ?? 0,
+      epoch: report?.epoch ?? 0,
       storedValue: report?.storedValue ?? Number.NaN,
     };
     map();
@@ -115,7 +115,7 @@ function whyOf(state: InputState, { report: rule }: TagRule, reading: Reading, b
   const deadband = bandText(report.deadband);
   const last = before.storedValue;
   if (isStored(state, reading, before)) {
-    if (before.stretch !== report.stretch) return "it is the first one after a start or a gap";
+    if (before.epoch !== report.epoch) return "it is the first one after a start or a gap";
     const isChange = Math.abs(state.value - last) > report.deadband;
     return isChange ? `it differs from ${last} by more than ${deadband}` : "the heartbeat has elapsed";
   }

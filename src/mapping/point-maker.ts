@@ -58,7 +58,7 @@ export class PointMaker {
   /** Processes a usable value: decides whether it becomes a point, and with which time. */
   take(state: InputState, { processing }: TagInputs, reading: Given, value: number, nowMs: number): void {
     const { clock, quality, historical } = reading;
-    if (processing.converter.rounded) this.#tellRounding(state);
+    if (processing.converter.rounded) this.#logRounding(state);
     const taken = clock === "agent" ? this.#arrivalTime(state, reading.time) : reading.time;
     const aligned = align(taken, processing.alignUs);
     const time = clock === "agent" && this.#extraMicros > 0 ? apart(aligned, this.#extraMicros) : aligned;
@@ -99,7 +99,7 @@ export class PointMaker {
     state.time = reading.time;
     state.quality = "bad";
     state.reason = reason;
-    if (state.report) state.report.stretch = 0;
+    if (state.report) state.report.epoch = 0;
   }
 
   /** Merges the metadata of configuration and device. */
@@ -124,14 +124,14 @@ export class PointMaker {
   }
 
   /** Stores heartbeats of inputs that the device did not send. */
-  beat(tags: readonly TagInputs[], nowMs: number): void {
+  emitHeartbeat(tags: readonly TagInputs[], nowMs: number): void {
     const now = this.#parts.clock.now();
     for (const tag of tags) {
       const { report, alignUs } = tag.processing;
       if (report?.heartbeat === undefined) continue;
       const time = apart(align(now, alignUs), this.#extraMicros);
       for (const state of tag.inputs())
-        if (state.report && state.quality !== "bad") this.reporter.beat(state.report, time, nowMs);
+        if (state.report && state.quality !== "bad") this.reporter.emitHeartbeat(state.report, time, nowMs);
     }
   }
 
@@ -155,10 +155,10 @@ export class PointMaker {
     return epochMicros(state.arrival);
   }
 
-  #tellRounding(state: InputState): void {
+  #logRounding(state: InputState): void {
     this.#parts.counters.rounded++;
-    if (state.roundingTold) return;
-    state.roundingTold = true;
+    if (state.roundingLogged) return;
+    state.roundingLogged = true;
     this.#parts.log.warn({ input: state.input }, "integers beyond 2^53 are rounded to the nearest double");
   }
 }

@@ -18,7 +18,7 @@ const dueGridMs = 50;
 export class Reporter {
   readonly #emit: Emit;
   readonly #held = new Set<ReportState>();
-  #stretch = 1;
+  #epoch = 1;
   #nextDue: number | undefined;
 
   constructor(emit: Emit) {
@@ -27,11 +27,11 @@ export class Reporter {
 
   /** Forces the next reading of every input to be stored. */
   interrupt(): void {
-    this.#stretch++;
+    this.#epoch++;
   }
 
   take(state: ReportState, time: EpochMicros, value: number, nowMs: number): void {
-    if (state.stretch !== this.#stretch) {
+    if (state.epoch !== this.#epoch) {
       if (state.held) this.#release(state, nowMs);
       this.#store(state, time, value, nowMs);
       return;
@@ -49,9 +49,9 @@ export class Reporter {
   }
 
   /** Stores the last value again if the heartbeat has elapsed. Called if the device is alive and sent no change. */
-  beat(state: ReportState, time: EpochMicros, nowMs: number): void {
+  emitHeartbeat(state: ReportState, time: EpochMicros, nowMs: number): void {
     const { heartbeat } = state.rule;
-    if (heartbeat === undefined || state.stretch !== this.#stretch || state.held) return;
+    if (heartbeat === undefined || state.epoch !== this.#epoch || state.held) return;
     if (nowMs - state.storedMs >= heartbeat && time > state.storedTime)
       this.#store(state, time, state.storedValue, nowMs);
   }
@@ -74,7 +74,7 @@ export class Reporter {
   }
 
   #store(state: ReportState, time: EpochMicros, value: number, nowMs: number): void {
-    state.stretch = this.#stretch;
+    state.epoch = this.#epoch;
     state.windowEnd = time + state.rule.minIntervalUs;
     this.#put(state, time, value, nowMs);
   }

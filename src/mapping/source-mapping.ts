@@ -108,7 +108,7 @@ class SourceMapping implements Mapping {
     for (const description of descriptions) this.#describe(description);
     const nowMs = this.#maker.begin();
     read(nowMs);
-    if (alive === true) this.#maker.beat(this.#tags, nowMs);
+    if (alive === true) this.#maker.emitHeartbeat(this.#tags, nowMs);
     this.#counters.add();
   }
 

@@ -58,7 +58,7 @@ function noteOf(state: InputState): string | undefined {
     return "the dead band is in percent, and neither valid nor the device gives a range";
   const fault = timeFaultNote(state);
   if (fault !== undefined) return fault;
-  return state.roundingTold ? "integers beyond 2^53 are rounded to the nearest double" : undefined;
+  return state.roundingLogged ? "integers beyond 2^53 are rounded to the nearest double" : undefined;
 }
 
 function unreadTag(tag: TagId, { input, signal }: TagRule): TagState {

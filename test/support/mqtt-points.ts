@@ -8,7 +8,7 @@ import type { Point } from "../../src/core/point.ts";
 import type { RefusedInput } from "../../src/mapping/mapping.ts";
 import { openMapping } from "../../src/mapping/source-mapping.ts";
 import { mqttDriver } from "../../src/source/mqtt/driver.ts";
-import { openReception, type Reception } from "../../src/source/mqtt/reception/reception.ts";
+import { type MessageReceiver, openMessageReceiver } from "../../src/source/mqtt/receiver/message-receiver.ts";
 import { environmentOf } from "./config.ts";
 import { ManualClock, testRuntime } from "./runtime.ts";
 
@@ -76,18 +76,18 @@ export async function mapConfigured(
   using mapping = openMapping({ source: "line", rules, catalog: { describe: () => {} } }, runtime);
   const link = { acknowledge: () => {}, resume: () => {}, publish: () => {} };
   const options = { source: "line", tags, maxPayload: 1_048_576, requestRebirth: false };
-  const reception = openReception(options, runtime, link);
+  const receiver = openMessageReceiver(options, runtime, link);
   for (const { topic, payload, retained = false } of messages)
-    reception.receive({ topic, payload: Buffer.from(payload), retained, held: undefined });
-  const delivery = messages.length === 0 ? undefined : await takeSome(reception);
+    receiver.receive({ topic, payload: Buffer.from(payload), retained, held: undefined });
+  const delivery = messages.length === 0 ? undefined : await takeSome(receiver);
   const points = delivery ? mapping.map(delivery) : [];
-  return { points, refused: mapping.refusals(), lastUnnamed: reception.details["lastUnnamed"], warnings };
+  return { points, refused: mapping.refusals(), lastUnnamed: receiver.details["lastUnnamed"], warnings };
 }
 
 /** Undefined if the messages gave no readings. */
-async function takeSome(reception: Reception) {
+async function takeSome(receiver: MessageReceiver) {
   const stop = new AbortController();
-  const taken = reception.take(stop.signal).catch(() => undefined);
+  const taken = receiver.take(stop.signal).catch(() => undefined);
   // Readings are available at once or not at all.
   await new Promise((resolve) => setImmediate(resolve));
   stop.abort(new Error("nothing came"));

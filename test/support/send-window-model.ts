@@ -1,7 +1,7 @@
 // A broker with a limited send window, and a client that stores what it receives. It makes one commit at a time, each
 // of
 // which waits for further messages as the send window determines. Time is simulated.
-import { SendWindow } from "../../src/source/mqtt/reception/send-window.ts";
+import { SendWindow } from "../../src/source/mqtt/receiver/send-window.ts";
 
 export interface ModelOptions {
   /** The number of messages that the broker leaves unacknowledged. */
@@ -38,7 +38,7 @@ export function runSendWindow(options: ModelOptions): ModelResult {
   let now = 0;
   let queued = 0;
   let inFlight = 0;
-  const inbox: { readonly at: number; readonly count: number }[] = [];
+  const queue: { readonly at: number; readonly count: number }[] = [];
   let isBusy = false;
   let acknowledged = 0;
   let commits = 0;
@@ -57,7 +57,7 @@ export function runSendWindow(options: ModelOptions): ModelResult {
     queued -= room;
     inFlight += room;
     after(way, () => {
-      inbox.push({ at: now, count: room });
+      queue.push({ at: now, count: room });
       learned.received(room, now);
       store();
     });
@@ -68,9 +68,9 @@ export function runSendWindow(options: ModelOptions): ModelResult {
     });
   };
   const store = () => {
-    if (isBusy || inbox.length === 0) return;
+    if (isBusy || queue.length === 0) return;
     isBusy = true;
-    const batch = inbox.splice(0);
+    const batch = queue.splice(0);
     const count = batch.reduce((sum, each) => sum + each.count, 0);
     let isSent = false;
     const commit = () => {

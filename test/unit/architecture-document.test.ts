@@ -55,7 +55,7 @@ test("every step is imported by the file that it is indented below", () => {
 test("the lists of the protocols end where they meet, and the mapping continues from there", () => {
   const meets = steps.filter(({ file }) => file === "src/core/source.ts").map(({ parent }) => parent);
   expect(meets).toEqual([
-    "src/source/mqtt/reception/source.ts",
+    "src/source/mqtt/receiver/source.ts",
     "src/source/modbus/polling/source.ts",
     "src/source/opcua/connection/source.ts",
     "src/agent/pipeline.ts",

@@ -28,7 +28,7 @@ export const mqttDriver: Driver<"mqtt", typeof mqttOptions, typeof mqttTag> = {
   findings: connectionFindings,
   claims: claimedSessions,
   async open(config, runtime, signal) {
-    const { openMqttSource } = await import("./reception/source.ts");
+    const { openMqttSource } = await import("./receiver/source.ts");
     return await openMqttSource(config, runtime, signal);
   },
   async shadow(config, stateDir) {

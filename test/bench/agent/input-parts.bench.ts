@@ -10,7 +10,7 @@ import { loadConfig } from "../../../src/config/load.ts";
 import { InputOwners } from "../../../src/mapping/input-owners.ts";
 import { openMapping } from "../../../src/mapping/source-mapping.ts";
 import type { MqttTag } from "../../../src/source/mqtt/config/tag.ts";
-import { openReception } from "../../../src/source/mqtt/reception/reception.ts";
+import { openMessageReceiver } from "../../../src/source/mqtt/receiver/message-receiver.ts";
 import { testRuntime } from "../../support/runtime.ts";
 import { integration } from "../../support/service.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
@@ -68,7 +68,7 @@ const mapping = openMapping(
 );
 report("mapping, nothing read");
 const link = { acknowledge() {}, publish() {}, resume() {} };
-const reception = openReception(
+const receiver = openMessageReceiver(
   { source: "plant", tags: source.tags as unknown as readonly MqttTag[], maxPayload: 1_000, requestRebirth: false },
   runtime,
   link,
@@ -81,10 +81,10 @@ async function round(n: number, stored: boolean): Promise<void> {
     const payload = Buffer.from(`{"ts":${Date.now()},"v":${(i * 7 + n) / 1_000},"unit":"degC","seq":${i}}`);
     // A socket yields a new string for each topic.
     const topic = Buffer.from(`plant/${nameOf(i)}`).toString();
-    const goesOn = reception.receive({ topic, payload, retained: false, held: undefined });
+    const goesOn = receiver.receive({ topic, payload, retained: false, held: undefined });
     if (++waiting < 5_000 && goesOn && i < inputs - 1) continue;
     waiting = 0;
-    const delivery = await reception.take(signal);
+    const delivery = await receiver.take(signal);
     if (stored) mapping.map(delivery);
     delivery.ack();
   }
@@ -98,4 +98,4 @@ report("a second value of each");
 console.log(`in all ${((last - before) / inputs).toFixed(0)} bytes`);
 if (snapshot !== undefined) writeHeapSnapshot(snapshot);
 // Keeps all of it reachable until here.
-void [config, mapping, reception];
+void [config, mapping, receiver];

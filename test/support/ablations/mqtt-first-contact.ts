@@ -63,7 +63,7 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
   },
   {
     safeguard: "reporting a takeover at one of several brokers",
-    file: "source/mqtt/reception/source.ts",
+    file: "source/mqtt/receiver/source.ts",
     code: 'failures.find(({ code }) => code === "SOURCE_TAKEN_OVER") ?? ',
     without: "",
     test: takeover,
@@ -116,7 +116,7 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
   {
     safeguard: "dropping a value of a batch element without a name",
     file: "source/mqtt/reading/element.ts",
-    code: "!isLeftOut(k, found, address) || isTold(k, texts, route)",
+    code: "!isLeftOut(k, found, address) || isIdentified(k, texts, route)",
     without: "k >= 0",
     test: batch,
     name: "elements that have no name",

@@ -3,7 +3,7 @@
 // disk.
 import type { Ablation } from "./ablation.ts";
 
-const inbox = "unit/source/mqtt/inbox.test.ts";
+const queue = "unit/source/mqtt/receive-queue.test.ts";
 const acknowledgement = "integration/mqtt/acknowledgement.test.ts";
 const oversize = "unit/source/mqtt/packet-reader.test.ts";
 const oversized = "integration/mqtt/oversized.test.ts";
@@ -12,18 +12,18 @@ const backPressure = "integration/mqtt/back-pressure.test.ts";
 export const mqttAblations: readonly Ablation[] = [
   {
     safeguard: "acknowledging batches in order",
-    file: "source/mqtt/reception/inbox.ts",
+    file: "source/mqtt/receiver/receive-queue.ts",
     code: "this.#unacknowledged.splice(0, pending < 0 ? this.#unacknowledged.length : pending)",
     without: "this.#unacknowledged.splice(this.#unacknowledged.indexOf(batch), 1)",
-    test: inbox,
+    test: queue,
   },
   {
     safeguard: "acknowledging a message of several batches with the last one",
-    file: "source/mqtt/reception/inbox.ts",
+    file: "source/mqtt/receiver/receive-queue.ts",
     code: "    const before = batch.readings.length;\n    read(batch);\n",
     without:
       "    const before = batch.readings.length;\n    if (held !== undefined) batch.held.push(held);\n    held = undefined;\n    read(batch);\n",
-    test: inbox,
+    test: queue,
   },
   {
     safeguard: "delivering waiting messages when the connection is lost",
@@ -31,15 +31,15 @@ export const mqttAblations: readonly Ablation[] = [
     code: "      const taken = takeNow();\n      if (taken !== undefined) return taken;\n      if (this.#failure) throw this.#failure.error;",
     without:
       "      if (this.#failure) throw this.#failure.error;\n      const taken = takeNow();\n      if (taken !== undefined) return taken;",
-    test: inbox,
+    test: queue,
     message: "Error: lost",
   },
   {
     safeguard: "the bound of waiting messages",
-    file: "source/mqtt/reception/inbox.ts",
+    file: "source/mqtt/receiver/receive-queue.ts",
     code: "return second !== undefined || (first !== undefined && this.#isFull(first));",
     without: "return false;",
-    test: inbox,
+    test: queue,
   },
   {
     safeguard: "delaying the acknowledgement beyond the arrival",
@@ -61,7 +61,7 @@ export const mqttAblations: readonly Ablation[] = [
   },
   {
     safeguard: "acknowledging a message without a matching tag",
-    file: "source/mqtt/reception/inbox.ts",
+    file: "source/mqtt/receiver/receive-queue.ts",
     code: "    this.#waiting.shift();\n    this.release(first);\n",
     without: "    this.#waiting.shift();\n",
     test: acknowledgement,
@@ -115,8 +115,8 @@ export const mqttAblations: readonly Ablation[] = [
   },
   {
     safeguard: "delivering received messages at a stop",
-    file: "source/mqtt/reception/reception.ts",
-    code: "      for (let batch = inbox.takeNow(); batch; batch = inbox.takeNow()) yield deliveryOf(batch);\n",
+    file: "source/mqtt/receiver/message-receiver.ts",
+    code: "      for (let batch = queue.takeNow(); batch; batch = queue.takeNow()) yield deliveryOf(batch);\n",
     without: "",
     test: backPressure,
     name: "messages that arrived while",

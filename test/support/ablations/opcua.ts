@@ -25,14 +25,14 @@ export const opcuaAblations: readonly Ablation[] = [
   {
     safeguard: "accepting a server that restarts its sequence numbers",
     file: "source/opcua/monitoring/missing-messages.ts",
-    code: "const renumbered = unheard && !keepAlive && this.isOld(sequenceNumber);",
+    code: "const renumbered = awaitingFirst && !keepAlive && this.isOld(sequenceNumber);",
     without: "const renumbered = false;",
     test: sequence,
   },
   {
     safeguard: "requesting messages that the server has kept from before",
     file: "source/opcua/monitoring/missing-messages.ts",
-    code: "...(unheard || !between ? kept : [])",
+    code: "...(awaitingFirst || !between ? kept : [])",
     without: "",
     test: sequence,
   },

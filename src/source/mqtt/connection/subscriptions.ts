@@ -48,7 +48,7 @@ export async function applySubscriptions(
     const code = expectedRefusal(filter, limits);
     if (code !== undefined) refuse(filter, code);
   }
-  const ask = async (filters: readonly string[], how: HowToSubscribe) => {
+  const request = async (filters: readonly string[], how: HowToSubscribe) => {
     // Saved before the request: a crash in between must not leave subscriptions that are never removed.
     await state.remember({ filters: [...new Set([...inSession, ...granted, ...filters])] });
     for (const [filter, code] of await subscribe(connection, filters, how)) {
@@ -60,12 +60,12 @@ export async function applySubscriptions(
     }
   };
   const repeated = options.repeated.filter((filter) => !refused.has(filter));
-  if (repeated.length > 0) await ask(repeated, { qos: options.qos, inSession: [], retainHandling: 0 });
+  if (repeated.length > 0) await request(repeated, { qos: options.qos, inSession: [], retainHandling: 0 });
   for (;;) {
     const open = wanted.filter((filter) => !refused.has(filter));
     const next = minimalCover(open).filter((filter) => !granted.has(filter));
     if (next.length === 0) break;
-    await ask(next, { ...options, retainHandling: options.retained ? 1 : 2 });
+    await request(next, { ...options, retainHandling: options.retained ? 1 : 2 });
   }
   const stale = [...inSession].filter((filter) => !granted.has(filter) && !refused.has(filter));
   for (const filters of packetsOf(stale, limits)) await connection.unsubscribe(filters);

@@ -39,7 +39,7 @@ export function elementOf(route: Route, found: PathMatch, { document, names: tab
   if (tag.names) made["name"] = texts.at(-1)?.text ?? "";
   const complete =
     levelNames.every((name) => fillLevel(made, name, found, own, tag)) &&
-    found.keys.every((_, k) => !isLeftOut(k, found, address) || isTold(k, texts, route));
+    found.keys.every((_, k) => !isLeftOut(k, found, address) || isIdentified(k, texts, route));
   const distinct = texts.filter((_, i) => isDistinct(names[i], tag)).map(({ identity }) => identity);
   if (own.length > 0) distinct.push(own.map((name) => quoted(name, own.length > 1)).join("."));
   const element = complete
@@ -64,7 +64,7 @@ function isLeaf(k: number, value: JsonPath | undefined): boolean {
 }
 
 /** Whether the element is identified despite an omitted position: by its name, its time, or a position in `input`. */
-function isTold(k: number, texts: readonly Captured[], { way, tag }: Route): boolean {
+function isIdentified(k: number, texts: readonly Captured[], { way, tag }: Route): boolean {
   const { captureNames, capture, levelNames, time, value } = way.address;
   if (tag.fills === undefined || levelNames.includes(`i${k + 1}`)) return true;
   if (isLeaf(k, value)) return !levelNames.includes("i") || tag.descriptive?.includes("i") === true;

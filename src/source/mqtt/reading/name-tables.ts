@@ -28,7 +28,7 @@ const maxTopics = 50_000;
 export class NameTables {
   readonly #trie = new TopicTrie<Names>();
   readonly #tables = new Map<string, Map<string, string>>();
-  #tellers = new Map<string, readonly Names[]>();
+  #namesOfTopic = new Map<string, readonly Names[]>();
   /** Filters of the topics with names. */
   readonly filters: readonly string[];
 
@@ -50,15 +50,15 @@ export class NameTables {
     maxPayload: number,
   ): { changed: boolean } | undefined {
     const { topic, payload } = message;
-    const tellers = this.#tellersOf(topic);
-    if (tellers.length === 0) return undefined;
+    const namesOfTopic = this.#namesFor(topic);
+    if (namesOfTopic.length === 0) return undefined;
     // Deleting a retained message removes no names, since more data may follow.
     const bytes = payloadBytes(message);
     if (bytes === 0) return { changed: false };
     if (bytes > maxPayload) throw new PayloadError(`of ${bytes} bytes is larger than maxPayload`);
     const document = jsonDocument(payload);
     let changed = false;
-    for (const names of tellers) {
+    for (const names of namesOfTopic) {
       const table = this.#table(names, capturesIn(topic, names.topic.captures));
       if (table && replace(table, read(names, document))) changed = true;
     }
@@ -78,12 +78,12 @@ export class NameTables {
     return made;
   }
 
-  #tellersOf(topic: string): readonly Names[] {
-    const known = this.#tellers.get(topic);
+  #namesFor(topic: string): readonly Names[] {
+    const known = this.#namesOfTopic.get(topic);
     if (known) return known;
     const found = this.#trie.match(topic);
-    if (this.#tellers.size >= maxTopics) this.#tellers = new Map();
-    if (topic.length <= maxTopic) this.#tellers.set(topic, found);
+    if (this.#namesOfTopic.size >= maxTopics) this.#namesOfTopic = new Map();
+    if (topic.length <= maxTopic) this.#namesOfTopic.set(topic, found);
     return found;
   }
 }

@@ -21,7 +21,7 @@ import type { MessageCounts } from "./message-counts.ts";
 import type { NameTables } from "./name-tables.ts";
 import type { Route } from "./topic-router.ts";
 
-interface Reception {
+interface ReadContext {
   readonly message: Message;
   readonly document: unknown;
   readonly arrival: EpochMicros;
@@ -31,17 +31,17 @@ interface Reception {
 }
 
 /** Adds the readings of `route`'s tag. Throws `PayloadError` if the message does not contain what the tag expects. */
-export function readTag(route: Route, reception: Reception): void {
+export function readTag(route: Route, context: ReadContext): void {
   const { tag, way } = route;
-  const { document } = reception;
+  const { document } = context;
   const { value, time } = way.address;
   if (!value?.many) {
     const found = value === undefined ? document : lookUp(document, value);
-    readValue(route, { value: found, keys: noKeys, positions: 0 }, timeOf(route, noKeys, reception), reception);
+    readValue(route, { value: found, keys: noKeys, positions: 0 }, timeOf(route, noKeys, context), context);
     return;
   }
-  const inside = { ...reception, document: opened(document, value) };
-  const all = expand(inside.document, value, tag.exclude, () => void reception.counts.texts++);
+  const inside = { ...context, document: opened(document, value) };
+  const all = expand(inside.document, value, tag.exclude, () => void context.counts.texts++);
   if (tag.each === "sample" && time?.step !== undefined) readBlock(route, time, all, inside);
   else for (const found of all) readValue(route, found, timeOf(route, found.keys, inside), inside);
 }
@@ -50,22 +50,22 @@ const noKeys: readonly string[] = [];
 type TimeField = NonNullable<MqttTag["time"]>;
 
 /** Reads equidistant samples, of which the message states the time of one. */
-function readBlock(route: Route, rule: TimeField, samples: readonly PathMatch[], reception: Reception): void {
-  const step = stepMicros(rule, reception.document);
+function readBlock(route: Route, rule: TimeField, samples: readonly PathMatch[], context: ReadContext): void {
+  const step = stepMicros(rule, context.document);
   if (step === undefined) throw new PayloadError("has no time between its samples");
-  const known = timeOf(route, noKeys, reception);
+  const known = timeOf(route, noKeys, context);
   const timed = typeof known === "number";
   const first = rule.anchor === "last" ? samples.length - 1 : 0;
   // Without a stated time, the last sample gets the time of arrival.
   const anchor = timed ? first : samples.length - 1;
-  const start = timed ? known : reception.arrival;
+  const start = timed ? known : context.arrival;
   const ahead = timed ? undefined : known?.ahead;
   // Multiplication avoids accumulated rounding errors.
   for (const [i, sample] of samples.entries()) {
-    const time = timeInRange(epochMicros(start + Math.round((i - anchor) * step)), reception.arrival, rule);
+    const time = timeInRange(epochMicros(start + Math.round((i - anchor) * step)), context.arrival, rule);
     // An implausible step leads to implausible times.
-    if (timed || typeof time !== "number") readValue(route, sample, time, reception);
-    else readValue(route, sample, ahead ? moved(known, ahead, (i - first) * step) : known, reception, time);
+    if (timed || typeof time !== "number") readValue(route, sample, time, context);
+    else readValue(route, sample, ahead ? moved(known, ahead, (i - first) * step) : known, context, time);
   }
 }
 
@@ -85,19 +85,19 @@ function stepMicros({ step }: TimeField, document: unknown): number | undefined 
 function timeOf(
   { way, captures }: Route,
   keys: readonly string[],
-  reception: Reception,
+  context: ReadContext,
 ): EpochMicros | TimeFault | undefined {
   const { time } = way.address;
   if (time === undefined) return undefined;
   const { at, capture, property, format, zone } = time;
-  const { message, arrival } = reception;
+  const { message, arrival } = context;
   if (capture !== undefined) return payloadTime(captures[capture], format, zone, arrival, time);
   if (property !== undefined) return payloadTime(message.properties?.[property], format, zone, arrival, time);
   if (at === undefined) return undefined;
-  if (!Array.isArray(at)) return timeAt(at, time, keys, reception);
+  if (!Array.isArray(at)) return timeAt(at, time, keys, context);
   let fault = noTime;
   for (const place of at) {
-    const found = timeAt(place, time, keys, reception);
+    const found = timeAt(place, time, keys, context);
     if (typeof found === "number") return found;
     if (fault.kind === "missing") fault = found;
   }
@@ -108,7 +108,7 @@ function timeAt(
   place: JsonPath,
   time: TimeField,
   keys: readonly string[],
-  { document, arrival }: Reception,
+  { document, arrival }: ReadContext,
 ): EpochMicros | TimeFault {
   const { date, fraction, format, zone } = time;
   const found = follow(document, place, keys);
@@ -145,12 +145,12 @@ function readValue(
   route: Route,
   element: PathMatch,
   time: EpochMicros | TimeFault | undefined,
-  reception: Reception,
-  assumed: EpochMicros = reception.arrival,
+  context: ReadContext,
+  assumed: EpochMicros = context.arrival,
 ): void {
   const { value, keys } = element;
   const { id, tag } = route;
-  const { message, document, counts, readings } = reception;
+  const { message, document, counts, readings } = context;
   const absent = value === undefined;
   const code = tag.quality && qualityCode(tag.quality.at, document, keys);
   const isBad = code !== undefined && tag.quality !== undefined && !isGood(code, tag.quality.good);
@@ -178,7 +178,7 @@ function readValue(
       ? readStruct(value, tag.bytes)
       : value;
   const { depth, captureNames } = route.way.address;
-  const place = depth === 0 && captureNames.length === 0 ? route : elementOf(route, element, reception);
+  const place = depth === 0 && captureNames.length === 0 ? route : elementOf(route, element, context);
   if (place === undefined) {
     counts.noteUnnamed(message.topic, tag.value?.text ?? "");
     return;

@@ -103,7 +103,7 @@ export class RebirthRequests {
   }
 
   /** Sends a request, unless this or another node was asked recently. Returns whether it was sent. */
-  ask(group: string, node: string, monotonicMs: number, now: EpochMicros): boolean {
+  request(group: string, node: string, monotonicMs: number, now: EpochMicros): boolean {
     const key = `${group}/${node}`;
     const last = this.#lastByNode.get(key) ?? Number.NEGATIVE_INFINITY;
     if (!this.#publish || monotonicMs - last < perNodeMs || monotonicMs - this.#last < perBrokerMs) return false;
@@ -207,7 +207,7 @@ export class Sequence<T> {
   }
 
   /** Abandons the gap. Returns all waiting messages by number, and continues after the last one. */
-  giveUp(): readonly Waiting<T>[] {
+  abandonGap(): readonly Waiting<T>[] {
     const all = this.#take(() => true);
     const last = all.at(-1);
     if (this.#due !== undefined && last && distance(this.#due, last.seq) >= 0) this.#due = next(last.seq);

@@ -85,7 +85,7 @@ export class SparkplugHost {
     const { counts } = this.#parts;
     const room = { elements: maxElements };
     const arrival = { topic, node, payload, routes, address, time, sink, counts, room };
-    this.#giveUp(member, reorderMs, time, sink);
+    this.#abandonGap(member, reorderMs, time, sink);
     if (topic.type === "NBIRTH") {
       this.#release(sequence.begin(payload.seq), member, sink);
       node.begin(bdSeqOf(payload));
@@ -120,7 +120,7 @@ export class SparkplugHost {
 
   /** Adds the readings of messages that have waited for at least `forMs` milliseconds, 2 s by default. */
   releaseOverdue(time: EpochMicros, sink: ReadingSink, forMs: number = reorderMs): void {
-    for (const member of this.#waiting) this.#giveUp(member, forMs, time, sink);
+    for (const member of this.#waiting) this.#abandonGap(member, forMs, time, sink);
   }
 
   #memberOf({ group, node }: SparkplugTopic): Member {
@@ -146,11 +146,11 @@ export class SparkplugHost {
     if (!item) this.#apply(arrival);
   }
 
-  #giveUp(member: Member, forMs: number, time: EpochMicros, sink: ReadingSink): void {
+  #abandonGap(member: Member, forMs: number, time: EpochMicros, sink: ReadingSink): void {
     const { waitingSince } = member.sequence;
     if (waitingSince === undefined || this.#parts.monotonic() - waitingSince < forMs) return;
-    this.#release(member.sequence.giveUp(), member, sink);
-    this.#ask(member.node, time);
+    this.#release(member.sequence.abandonGap(), member, sink);
+    this.#requestRebirth(member.node, time);
   }
 
   #release(waiting: Iterable<Waiting<Held | undefined>>, member: Member, sink: ReadingSink): void {
@@ -195,7 +195,7 @@ export class SparkplugHost {
         this.#parts.counts.unknownMetrics++;
       }
     }
-    if (unknown) this.#ask(node, time);
+    if (unknown) this.#requestRebirth(node, time);
   }
 
   /**
@@ -212,8 +212,8 @@ export class SparkplugHost {
     markStale(arrival, "", `edge node ${topic.node} is offline`);
   }
 
-  #ask({ group, node }: EdgeNode, now: EpochMicros): void {
-    if (this.#parts.rebirths.ask(group, node, this.#parts.monotonic(), now)) this.#parts.counts.rebirths++;
+  #requestRebirth({ group, node }: EdgeNode, now: EpochMicros): void {
+    if (this.#parts.rebirths.request(group, node, this.#parts.monotonic(), now)) this.#parts.counts.rebirths++;
   }
 }
 

@@ -157,7 +157,7 @@ async function begin(connected: Connected, signal: AbortSignal): Promise<OpcuaSo
     resolver,
     monitoring,
     // While all subscriptions are taken, the agent polls and reconnects later to subscribe.
-    isCrowdedOut: subscriptions.length === 0 && none === "taken",
+    lacksSubscription: subscriptions.length === 0 && none === "taken",
     history,
     tags,
     items,

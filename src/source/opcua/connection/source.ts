@@ -28,7 +28,7 @@ export interface OpcuaSourceOptions
   readonly profile: ServerProfile | undefined;
   readonly runtime: Runtime;
   /** All subscriptions of the server are taken. A reconnect after some minutes may get one. */
-  readonly isCrowdedOut: boolean;
+  readonly lacksSubscription: boolean;
   readonly history: Pick<BackfillOptions, "maxGapMs" | "memory" | "serverStarted" | "limit">;
   /** Resolved items, in the order of the configuration, then of the server's answers. */
   readonly items: readonly Item[];
@@ -43,7 +43,8 @@ const describedWithinMs = 5_000;
 export type OpcuaSource = ReturnType<typeof opcuaSource>;
 
 export function opcuaSource(options: OpcuaSourceOptions) {
-  const { config, link, runtime, monitoring, positions, resumption, resolver, history, tags, isCrowdedOut } = options;
+  const { config, link, runtime, monitoring, positions, resumption, resolver, history, tags, lacksSubscription } =
+    options;
   const { services, structures, namespaces } = resolver;
   const { subscriptions, formers } = monitoring;
   const { time } = config.options;
@@ -52,7 +53,7 @@ export function opcuaSource(options: OpcuaSourceOptions) {
   const describing = new Describing({ ...common, deliver: (each) => notifications.descriptions(each) });
   const keepAlive = new SessionKeepAlive(common);
   /** New subscriptions without a notification so far. The first is due after one publishing interval. */
-  const unheard = new Set<number>();
+  const awaitingFirst = new Set<number>();
 
   const polled = async (read: readonly (readonly [Item, DataValueLike])[], signal: AbortSignal) => {
     await notifications.room(signal);
@@ -78,7 +79,7 @@ export function opcuaSource(options: OpcuaSourceOptions) {
   const take = async ({ subscription: id, sequenceNumber, changes, old }: Notification, signal: AbortSignal) => {
     const subscription = subscriptions.find((each) => each.id === id);
     const queueOf = (handle: number) => monitoring.queueOf(id, handle);
-    const marked = unreportedOverflows(changes, queueOf, options.profile?.overflowUntold);
+    const marked = unreportedOverflows(changes, queueOf, options.profile?.hidesOverflows);
     const unreported = new Set(Array.from(marked, ({ value }) => value));
     const items: Item[] = [];
     const values: NotifiedValue[] = [];
@@ -96,7 +97,7 @@ export function opcuaSource(options: OpcuaSourceOptions) {
     if (structureChanged(statuses)) structures.forget();
     if (semanticsChanged(statuses))
       describing.add(items.filter((_, i) => semanticsChanged(values[i]?.statusCode.value ?? 0)));
-    reread.arrived(unheard.delete(id) ? monitoring.items(id) : items);
+    reread.arrived(awaitingFirst.delete(id) ? monitoring.items(id) : items);
     await structures.learn(structured, signal);
     const acknowledge = async () => {
       // The order matters: values that the server has discarded must not count as missing.
@@ -135,7 +136,7 @@ export function opcuaSource(options: OpcuaSourceOptions) {
   const kept = subscriptions.length > 0 && subscriptions.every(({ origin }) => origin === "kept");
   const recovery = recoveryOf(kept, history.memory);
 
-  const tell = (failures: readonly MonitoringFailure[]) => {
+  const reportFailures = (failures: readonly MonitoringFailure[]) => {
     const now = runtime.clock.now();
     if (failures.length > 0) notifications.readings(failures.map((failure) => failureReading(failure, now)));
   };
@@ -155,13 +156,13 @@ export function opcuaSource(options: OpcuaSourceOptions) {
     };
     const works = [
       publisher?.run(signal),
-      retryFailures({ tags, resolver, monitoring, added, failed: tell }, runtime, signal),
+      retryFailures({ tags, resolver, monitoring, added, failed: reportFailures }, runtime, signal),
       describing.run(signal),
       reread.run(signal),
       poll(reading, () => monitoring.polled, signal),
       backfill.run(signal),
       keepAlive.run(signal),
-      isCrowdedOut ? openAgain(runtime, signal) : undefined,
+      lacksSubscription ? openAgain(runtime, signal) : undefined,
     ];
     const running = works.filter((each) => each !== undefined);
     await Promise.all(running.map((each) => each.catch((error: unknown) => notifications.fail(error))));
@@ -180,12 +181,12 @@ export function opcuaSource(options: OpcuaSourceOptions) {
       // Save the gaps first. After a crash, the subscription would otherwise resume as if nothing were missing.
       if (await backfill.save()) await monitoring.begun();
       await describe(running);
-      tell(monitoring.failures);
+      reportFailures(monitoring.failures);
       if (leftOver.length > 0) notifications.readings([], undefined, leftOver);
       // Some servers send the first values in reply to a Publish request of the previous connection.
       for (const { id, origin, publishingMs } of subscriptions)
         if (origin !== "kept" && publishingMs <= soonMs) {
-          unheard.add(id);
+          awaitingFirst.add(id);
           reread.add(monitoring.items(id));
         }
       const background = work(AbortSignal.any([signal, stop.signal]));
@@ -214,7 +215,7 @@ export function opcuaSource(options: OpcuaSourceOptions) {
       ),
     details(): Readonly<Record<string, string | number>> {
       const { slowed, unfiltered, unqueued } = monitoring.counts;
-      const advice = [options.details["advice"], pollingAdvice(monitoring, isCrowdedOut)].filter(
+      const advice = [options.details["advice"], pollingAdvice(monitoring, lacksSubscription)].filter(
         (part) => part !== undefined,
       );
       return {

@@ -73,7 +73,7 @@ const unfilled = {
   labels: ["source", "reason"],
 } as const;
 
-interface Looked extends HistoryRange {
+interface LookedUpGap extends HistoryRange {
   readonly gap: HistoryGap<Item>;
   /** Time of the first value found in the gap. */
   first: EpochMicros | undefined;
@@ -156,7 +156,7 @@ export class GapFiller {
     const times: TimeOptions = { ...time, unusable: "keep" };
     const { clock, log, metrics } = runtime;
     const earliest = epochMicros(clock.now() - maxGapMs * 1_000);
-    const ranges = gaps.map((gap): Looked => {
+    const ranges = gaps.map((gap): LookedUpGap => {
       const { item, from, to } = gap;
       const since = epochMicros(Math.min(to, Math.max(from, earliest)));
       return { gap, nodeId: item.nodeId, from: since, to, first: undefined, ended: false };
@@ -194,7 +194,7 @@ export class GapFiller {
   }
 
   /** The reason why a gap stays incomplete. Undefined: it is filled. `later`: try again. */
-  #verdict({ gap, first, ended }: Looked, earliest: EpochMicros, error: Error | undefined): string | undefined {
+  #verdict({ gap, first, ended }: LookedUpGap, earliest: EpochMicros, error: Error | undefined): string | undefined {
     const { item, from, to, valueAtEnd } = gap;
     const tries = this.#tries.get(item) ?? { late: 0, failed: 0 };
     this.#tries.set(item, tries);

@@ -40,7 +40,7 @@ export class MissingMessages {
       }
       // A server that keeps no messages has also lost those sent after the other agent was killed.
       if (found === "gone" && mayBeStored) continue;
-      tellLost(this.#options, sequenceNumber);
+      reportLost(this.#options, sequenceNumber);
       // Report the loss before later messages are stored. One report covers consecutive losses.
       if (!lostBefore) this.#options.lost(id);
     }
@@ -130,7 +130,7 @@ export async function republish(
 }
 
 /** Counts and logs a message that was sent, did not arrive, and is no longer on the server. */
-export function tellLost({ runtime, source }: Omit<Republishing, "link">, sequenceNumber: number): void {
+export function reportLost({ runtime, source }: Omit<Republishing, "link">, sequenceNumber: number): void {
   runtime.metrics.counter(lostNotifications).add(1, { source });
   runtime.log.error({ sequenceNumber }, "the server has lost a notification that did not arrive");
 }
@@ -164,7 +164,7 @@ export class SequenceTracker {
   #next: number | undefined;
   #first: number | undefined;
   /** No message has arrived on this connection. */
-  #unheard = true;
+  #awaitingFirst = true;
   #lags: boolean;
 
   /**
@@ -194,11 +194,11 @@ export class SequenceTracker {
   }
 
   arrived({ sequenceNumber, keepAlive, available }: NotificationHead): Missing {
-    const unheard = this.#unheard;
-    this.#unheard = false;
+    const awaitingFirst = this.#awaitingFirst;
+    this.#awaitingFirst = false;
     const old = this.#next !== undefined && behind(sequenceNumber, this.#next);
     // The server has restarted its numbering.
-    const renumbered = unheard && !keepAlive && this.isOld(sequenceNumber);
+    const renumbered = awaitingFirst && !keepAlive && this.isOld(sequenceNumber);
     // Old numbers now identify other messages.
     if (renumbered) this.#first = undefined;
     // Some servers repeat their last number in a keep-alive instead of the next. Nothing is missing then.
@@ -209,7 +209,7 @@ export class SequenceTracker {
     const lags = this.#lags;
     this.#lags = false;
     // Also request unacknowledged messages that are on disk, so that they get acknowledged.
-    const asked = new Set([...(between ?? []), ...(unheard || !between ? kept : [])]);
+    const asked = new Set([...(between ?? []), ...(awaitingFirst || !between ? kept : [])]);
     return { missing: [...asked].toSorted(inOrder), known: false, beyond: renumbered || between === undefined, lags };
   }
 

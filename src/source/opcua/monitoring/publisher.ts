@@ -88,7 +88,7 @@ export class Publisher {
       await Promise.all([
         ...subscriptions.map((subscription) => this.#silence.run(subscription, all)),
         ...formers.map((former) => this.#endFormer(former, all)),
-        ...kept.map(({ id }) => this.#missing.catchUp(id, () => this.#silence.hasHeard(id), this.#inTurn, all)),
+        ...kept.map(({ id }) => this.#missing.catchUp(id, () => this.#silence.hasReceived(id), this.#inTurn, all)),
         ...Array.from({ length: this.#pipeline }, () => this.#work(all)),
       ]);
     } finally {

@@ -24,9 +24,9 @@ const serverState = 2259;
 
 export class SilenceWatch {
   readonly #options: SilenceOptions;
-  readonly #heardMs = new Map<number, number>();
+  readonly #receivedMs = new Map<number, number>();
   /** Subscriptions with a message on this connection. */
-  readonly #spoken = new Set<number>();
+  readonly #receivedOnce = new Set<number>();
 
   constructor(options: SilenceOptions) {
     this.#options = options;
@@ -35,16 +35,16 @@ export class SilenceWatch {
 
   /** Restarts the timers of all subscriptions. */
   begin(): void {
-    for (const { id } of this.#options.subscriptions) this.#heardMs.set(id, this.#options.runtime.clock.monotonic());
+    for (const { id } of this.#options.subscriptions) this.#receivedMs.set(id, this.#options.runtime.clock.monotonic());
   }
 
   received(subscription: number): void {
-    this.#spoken.add(subscription);
-    this.#heardMs.set(subscription, this.#options.runtime.clock.monotonic());
+    this.#receivedOnce.add(subscription);
+    this.#receivedMs.set(subscription, this.#options.runtime.clock.monotonic());
   }
 
-  hasHeard(subscription: number): boolean {
-    return this.#spoken.has(subscription);
+  hasReceived(subscription: number): boolean {
+    return this.#receivedOnce.has(subscription);
   }
 
   /** Rejects with `SOURCE_*` if the subscription is silent for too long, or with `signal.reason`. */
@@ -56,8 +56,8 @@ export class SilenceWatch {
     const { id, origin, keepAliveCount, publishingMs } = subscription;
     const leftBehindMs = origin === "kept" ? requests * keepAliveCount * publishingMs : 0;
     for (;;) {
-      const limitMs = silenceLimitMs(subscription) + (this.#spoken.has(id) ? 0 : leftBehindMs);
-      const silentMs = waiting() ? runtime.clock.monotonic() - (this.#heardMs.get(id) ?? 0) : 0;
+      const limitMs = silenceLimitMs(subscription) + (this.#receivedOnce.has(id) ? 0 : leftBehindMs);
+      const silentMs = waiting() ? runtime.clock.monotonic() - (this.#receivedMs.get(id) ?? 0) : 0;
       if (silentMs >= limitMs) {
         // A server that answers has lost the subscription. Otherwise, the network is broken.
         const request = { nodesToRead: [{ nodeId: serverState, attributeId: attributes.value }] };

@@ -88,7 +88,7 @@ const serviceLevel = 2267;
 const readEveryMs = 1_000;
 const retryEveryMs = 5_000;
 /** Assumed level of a server that reports none. */
-const untold = 255;
+const assumedLevel = 255;
 
 /** The state of a server. Both level and failure are undefined until it has answered or failed. */
 interface Watched {
@@ -121,7 +121,7 @@ export function watchServer(stack: Stack, link: LinkOptions, dir: string, { cloc
       for (;;) {
         const [answer] = await readValues(services, [serviceLevel], until);
         const level: unknown = answer?.value?.value;
-        Object.assign(watched, { failure: undefined, level: typeof level === "number" ? level : untold });
+        Object.assign(watched, { failure: undefined, level: typeof level === "number" ? level : assumedLevel });
         await clock.sleep(readEveryMs, until);
       }
     } finally {

@@ -60,7 +60,7 @@ export async function readFacts(link: Link, signal: AbortSignal) {
 export interface ServerProfile {
   readonly weakness: string;
   /** The server does not mark discarded values. A full queue may therefore have overflowed. */
-  readonly overflowUntold: boolean;
+  readonly hidesOverflows: boolean;
 }
 
 /** Undefined if the product has no known weakness. */
@@ -72,7 +72,7 @@ export function profileOf({ manufacturer, uri, version }: ServerFacts["product"]
   if (!asyncua && !oldOpen62541) return undefined;
   return {
     weakness: "does not tell what its queues throw away: a queue that comes full counts as one that was too short",
-    overflowUntold: true,
+    hidesOverflows: true,
   };
 }
 

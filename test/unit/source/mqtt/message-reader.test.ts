@@ -8,7 +8,7 @@ import { mqttDriver } from "../../../../src/source/mqtt/driver.ts";
 import { MessageCounts, UnknownTopics } from "../../../../src/source/mqtt/reading/message-counts.ts";
 import { NameTables } from "../../../../src/source/mqtt/reading/name-tables.ts";
 import { TopicRouter } from "../../../../src/source/mqtt/reading/topic-router.ts";
-import { messageReader } from "../../../../src/source/mqtt/reception/message-reader.ts";
+import { messageReader } from "../../../../src/source/mqtt/receiver/message-reader.ts";
 import { RebirthRequests } from "../../../../src/source/mqtt/sparkplug/edge-node.ts";
 import { SparkplugHost } from "../../../../src/source/mqtt/sparkplug/host.ts";
 

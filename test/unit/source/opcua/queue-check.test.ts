@@ -25,10 +25,10 @@ test("an overflow bit is conclusive, and a full queue counts only at servers tha
 test("servers that never set the overflow bit are recognised by their product", () => {
   const product = { name: "", uri: "", manufacturer: "", version: "" };
   expect(profileOf({ ...product, manufacturer: "FreeOpcUa", version: "1.0pre" })).toMatchObject({
-    overflowUntold: true,
+    hidesOverflows: true,
   });
   const open62541 = { ...product, uri: "http://open62541.org" };
-  expect(profileOf({ ...open62541, version: "0.3.1" })).toMatchObject({ overflowUntold: true });
+  expect(profileOf({ ...open62541, version: "0.3.1" })).toMatchObject({ hidesOverflows: true });
   expect(profileOf({ ...open62541, version: "1.3.5" })).toBeUndefined();
   expect(profileOf({ ...product, name: "NodeOPCUA-Server" })).toBeUndefined();
 });

@@ -1,7 +1,7 @@
 import * as ua from "node-opcua-client";
 import { expect, test } from "vitest";
 import { AgentError } from "../../../../src/core/errors.ts";
-import { republish, tellLost } from "../../../../src/source/opcua/monitoring/missing-messages.ts";
+import { reportLost, republish } from "../../../../src/source/opcua/monitoring/missing-messages.ts";
 import { opcuaLink } from "../../../support/opcua-link.ts";
 import { testRuntime } from "../../../support/runtime.ts";
 
@@ -41,7 +41,7 @@ test.each([
 
 test("a lost message is counted and reported", () => {
   const runtime = testRuntime();
-  tellLost({ runtime, source: "line" }, 7);
+  reportLost({ runtime, source: "line" }, 7);
   expect(runtime.metric("source_opcua_lost_notifications_total")).toBe(1);
   expect(runtime.lines).toMatchObject([{ level: "error", fields: { sequenceNumber: 7 } }]);
 });

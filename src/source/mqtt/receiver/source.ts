@@ -22,7 +22,7 @@ import {
 } from "../connection/subscriptions.ts";
 import { takeoverWatchOf } from "../connection/takeover-watch.ts";
 import { NameTables, openNamesFile } from "../reading/name-tables.ts";
-import { openReception } from "./reception.ts";
+import { openMessageReceiver } from "./message-receiver.ts";
 import { StaleTagWatch } from "./stale-tag-watch.ts";
 
 type MqttConfig = DriverConfig<typeof mqttOptions, typeof mqttTag>;
@@ -78,13 +78,13 @@ async function openAt(address: string, config: MqttConfig, runtime: Runtime, sig
     names,
     onNames: () => namesFile.save(names.known),
   };
-  const { connection, handler: reception } = await connectBroker(
+  const { connection, handler: receiver } = await connectBroker(
     {
       url: address,
       options,
       clientId,
       state,
-      attach: (link) => openReception(receiving, runtime, link),
+      attach: (link) => openMessageReceiver(receiving, runtime, link),
       onEstablished: (attempt) => takeoverWatchOf(config).established(attempt, clock),
       log,
     },
@@ -99,19 +99,19 @@ async function openAt(address: string, config: MqttConfig, runtime: Runtime, sig
 
   const closing = new AbortController();
   let subscriptions: Subscriptions = { granted: [], refused: new Map(), unprotected: [] };
-  void connection.lost.then((error) => reception.fail(error));
+  void connection.lost.then((error) => receiver.fail(error));
   const subscribing = subscribe(sessionPresent ? state.filters : []);
   // A failure of background work ends the connection, unless it is closing.
   for (const work of [subscribing.then(retryRefused), keepAlive(), watchSilence(), releaseOverdue()])
     work.catch((error: unknown) => {
-      if (!closing.signal.aborted) reception.fail(error);
+      if (!closing.signal.aborted) receiver.fail(error);
     });
 
   async function subscribe(inSession: readonly string[]): Promise<void> {
     const retained = tags.some((tag) => tag.retained !== "ignore");
     const how = { qos, retained, inSession, repeated: names.filters };
     subscriptions = await applySubscriptions(connection, tags.map(tagFilter), how, state, log);
-    if (subscriptions.refused.size > 0) reception.add(refusals(tags, subscriptions, runtime));
+    if (subscriptions.refused.size > 0) receiver.add(refusals(tags, subscriptions, runtime));
   }
 
   /** Calls `work` every `ms` milliseconds until the connection is closed. */
@@ -133,19 +133,18 @@ async function openAt(address: string, config: MqttConfig, runtime: Runtime, sig
   async function watchSilence(): Promise<void> {
     const watch = new StaleTagWatch(tags, clock.monotonic());
     if (watch.intervalMs === undefined) return;
-    reception.onTaken((readings) => watch.received(readings, clock.monotonic()));
+    receiver.onTaken((readings) => watch.received(readings, clock.monotonic()));
     await each(watch.intervalMs, () => {
-      for (const silent of watch.look(clock.monotonic())) {
+      for (const silent of watch.check(clock.monotonic())) {
         log.warn({ topic: silent.topic, ms: silent.expectEvery }, "no message for longer than expected");
-        if (silent.named) reception.add([watch.reading(silent, clock.now())]);
+        if (silent.named) receiver.add([watch.reading(silent, clock.now())]);
       }
     });
   }
 
   /** Needed if a message waits for one that never comes and no other message arrives. */
   async function releaseOverdue(): Promise<void> {
-    if (tags.some(({ format }) => format === "sparkplugB"))
-      await each(overdueEveryMs, () => reception.releaseOverdue());
+    if (tags.some(({ format }) => format === "sparkplugB")) await each(overdueEveryMs, () => receiver.releaseOverdue());
   }
 
   /**
@@ -155,8 +154,8 @@ async function openAt(address: string, config: MqttConfig, runtime: Runtime, sig
   async function keepAlive(): Promise<void> {
     let isLogged = false;
     await each(keepaliveMs / 4, () => {
-      const { stalledMs = 0 } = reception;
-      if (connection.received() || reception.stalledMs !== undefined) connection.stayAlive();
+      const { stalledMs = 0 } = receiver;
+      if (connection.received() || receiver.stalledMs !== undefined) connection.stayAlive();
       if (stalledMs >= stallWarningMs && !isLogged)
         log.warn({ ms: Math.round(stalledMs) }, "messages are left at the broker because nothing takes them here");
       isLogged = stalledMs >= stallWarningMs;
@@ -172,7 +171,7 @@ async function openAt(address: string, config: MqttConfig, runtime: Runtime, sig
       .then(() => log.warn({ ms: connectTimeout }, "the broker has not answered the subscriptions yet"));
     tooLong.catch(() => {});
     try {
-      await orAbort(Promise.race([subscribing, reception.firstStall, tooLong]), signal);
+      await orAbort(Promise.race([subscribing, receiver.firstStall, tooLong]), signal);
     } finally {
       waiting.abort();
     }
@@ -201,7 +200,7 @@ async function openAt(address: string, config: MqttConfig, runtime: Runtime, sig
       const answered = new AbortController();
       const until = AbortSignal.any([checkSignal, answered.signal]);
       const discarding = (async () => {
-        for (;;) await reception.take(until);
+        for (;;) await receiver.take(until);
       })();
       try {
         await Promise.race([subscribing, discarding]);
@@ -214,11 +213,11 @@ async function openAt(address: string, config: MqttConfig, runtime: Runtime, sig
     },
     async *deliveries(until) {
       try {
-        for (;;) yield await reception.take(until);
+        for (;;) yield await receiver.take(until);
       } catch (error) {
         if (!isAbort(error, until)) throw error;
         // Delivers what has arrived, so that it is stored.
-        yield* reception.rest();
+        yield* receiver.rest();
       }
     },
     details() {
@@ -234,14 +233,14 @@ async function openAt(address: string, config: MqttConfig, runtime: Runtime, sig
         ...(unprotected.length > 0 && { unprotectedSubscriptions: unprotected.length }),
         keepaliveSeconds: keepaliveMs / 1_000,
         ...(options.verify === "none" && { certificate: "not checked" }),
-        ...reception.details,
+        ...receiver.details,
         ...Object.fromEntries(numbers.map(([limit, value]) => [`broker.${limit}`, Number(value)])),
       };
     },
-    unknown: reception.unknown,
+    unknown: receiver.unknown,
     async [Symbol.asyncDispose]() {
       closing.abort(new Error("the connection is closed"));
-      reception.close();
+      receiver.close();
       await connection[Symbol.asyncDispose]();
       await namesFile.written();
     },

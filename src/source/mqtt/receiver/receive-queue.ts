@@ -12,7 +12,7 @@ export interface Batch {
   done: boolean;
 }
 
-export interface InboxOptions {
+export interface ReceiveQueueOptions {
   /** Most readings, and most messages, of a batch. */
   readonly maxReadings: number;
   /** Writes acknowledgements in this order. */
@@ -26,14 +26,14 @@ export interface InboxOptions {
  * wait for `onRoom`. Packets of an earlier batch are acknowledged before those of a later one, regardless of which is
  * stored first.
  */
-export class Inbox {
-  readonly #options: InboxOptions;
+export class ReceiveQueue {
+  readonly #options: ReceiveQueueOptions;
   readonly #handOver = new HandOver();
   #waiting: Batch[] = [];
   /** Batches without acknowledgement, oldest first: those already taken, then the waiting ones. */
   #unacknowledged: Batch[] = [];
 
-  constructor(options: InboxOptions) {
+  constructor(options: ReceiveQueueOptions) {
     this.#options = options;
   }
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Captures } from "../../../../src/core/source.ts";
-import { openReception } from "../../../../src/source/mqtt/reception/reception.ts";
+import { openMessageReceiver } from "../../../../src/source/mqtt/receiver/message-receiver.ts";
 import { mqttConfig } from "../../../support/mqtt-source.ts";
 import { ManualClock, testRuntime } from "../../../support/runtime.ts";
 import { sparkplugPayload } from "../../../support/sparkplug.ts";
@@ -11,15 +11,15 @@ test("100,000 topics in rotation are looked up once each", async () => {
   const { tags } = mqttConfig({ options: { url: "mqtt://broker" }, tags: [{ topic: "line/{n}" }] });
   const link = { acknowledge() {}, publish() {}, resume() {} };
   const options = { source: "hall", tags, maxPayload: 100, requestRebirth: false };
-  const reception = openReception(options, testRuntime(), link);
+  const receiver = openMessageReceiver(options, testRuntime(), link);
   const { signal } = new AbortController();
   const payload = Buffer.from("1");
   const last = 100_001;
   const seen: Captures[] = [];
   for (let i = 0; i <= last; i++) {
-    const goesOn = reception.receive({ topic: `line/${i % 100_000}`, payload, retained: false, held: undefined });
+    const goesOn = receiver.receive({ topic: `line/${i % 100_000}`, payload, retained: false, held: undefined });
     if (goesOn && i < last) continue;
-    const delivery = await reception.take(signal);
+    const delivery = await receiver.take(signal);
     for (const { captures } of delivery.readings) if (captures["n"] === "1") seen.push(captures);
     delivery.ack();
   }
@@ -34,15 +34,15 @@ test("a delivery hurries once half of the learned window is in flight", async ()
   const acknowledged: number[] = [];
   const link = { acknowledge: (held: readonly number[]) => acknowledged.push(...held), publish() {}, resume() {} };
   const options = { source: "hall", tags, maxPayload: 100, requestRebirth: false };
-  const reception = openReception(options, testRuntime({ clock }), link);
+  const receiver = openMessageReceiver(options, testRuntime({ clock }), link);
   let sent = 0;
   const send = async (messages: number) => {
     for (let i = 0; i < messages; i++)
-      reception.receive({ topic: "line/1", payload: Buffer.from("1"), retained: false, held: ++sent });
+      receiver.receive({ topic: "line/1", payload: Buffer.from("1"), retained: false, held: ++sent });
     await clock.advance(0);
   };
   const take = async () => {
-    const delivery = await reception.take(never);
+    const delivery = await receiver.take(never);
     let isHurried = false;
     void delivery.hurry?.then(() => (isHurried = true));
     return { ack: () => delivery.ack(), isHurried: () => isHurried };
@@ -77,16 +77,16 @@ test("Sparkplug messages that wait for a missing one are read when the source st
   const link = { acknowledge() {}, publish: (topic: string) => void published.push(topic), resume() {} };
   const options = { source: "hall", tags, maxPayload: 1_000, requestRebirth: true };
   const clock = new ManualClock();
-  const reception = openReception(options, testRuntime({ clock }), link);
+  const receiver = openMessageReceiver(options, testRuntime({ clock }), link);
   const send = (type: string, seq: number, int: number) => {
     const payload = sparkplugPayload({ seq, metrics: [{ name: "Speed", datatype: 3, int }] });
-    reception.receive({ topic: `spBv1.0/G1/${type}/E1`, payload, retained: false, held: undefined });
+    receiver.receive({ topic: `spBv1.0/G1/${type}/E1`, payload, retained: false, held: undefined });
   };
   send("NBIRTH", 0, 1);
   send("NDATA", 2, 3);
   await clock.advance(0);
 
-  const readings = [...reception.rest()].flatMap((delivery) => delivery.readings);
+  const readings = [...receiver.rest()].flatMap((delivery) => delivery.readings);
 
   expect(readings.map(({ value }) => value)).toEqual([1, 3]);
   expect(published).toEqual([]);

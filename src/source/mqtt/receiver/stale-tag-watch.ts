@@ -7,7 +7,7 @@ import { formatDuration } from "../../../lib/time/duration.ts";
 import type { MqttTag } from "../config/tag.ts";
 import { tagCaptures } from "../config/tag-address.ts";
 
-interface Watched {
+interface WatchedTag {
   readonly id: TagId;
   readonly topic: string;
   /** Milliseconds. */
@@ -19,7 +19,7 @@ interface Watched {
 }
 
 export class StaleTagWatch {
-  readonly #watched = new Map<TagId, Watched>();
+  readonly #watched = new Map<TagId, WatchedTag>();
   /** Readings created here, which do not count as messages. */
   readonly #own = new WeakSet<Reading>();
 
@@ -51,7 +51,7 @@ export class StaleTagWatch {
   }
 
   /** Tags that became silent since the last check. */
-  look(nowMs: number): readonly SilentTag[] {
+  check(nowMs: number): readonly SilentTag[] {
     const silent: SilentTag[] = [];
     for (const watched of this.#watched.values()) {
       if (watched.reported || nowMs - watched.received < watched.expectEvery) continue;
@@ -70,4 +70,4 @@ export class StaleTagWatch {
   }
 }
 
-export type SilentTag = Pick<Watched, "id" | "topic" | "expectEvery" | "named">;
+export type SilentTag = Pick<WatchedTag, "id" | "topic" | "expectEvery" | "named">;

@@ -10,11 +10,11 @@ import { NameTables } from "../reading/name-tables.ts";
 import { TopicRouter, waysOf } from "../reading/topic-router.ts";
 import { RebirthRequests } from "../sparkplug/edge-node.ts";
 import { SparkplugHost } from "../sparkplug/host.ts";
-import { type Batch, Inbox } from "./inbox.ts";
 import { messageReader } from "./message-reader.ts";
+import { type Batch, ReceiveQueue } from "./receive-queue.ts";
 import { SendWindow } from "./send-window.ts";
 
-export interface ReceptionOptions {
+export interface MessageReceiverOptions {
   readonly source: string;
   readonly tags: readonly MqttTag[];
   /** Bytes. */
@@ -28,17 +28,17 @@ export interface ReceptionOptions {
   readonly onNames?: () => void;
 }
 
-export type Reception = ReturnType<typeof openReception>;
+export type MessageReceiver = ReturnType<typeof openMessageReceiver>;
 
 /** Most readings of a delivery, as required by `Source.deliveries`. */
 const maxReadings = 10_000;
 /** A batch of this size indicates a backlog at the broker and is synced without delay. */
-const crowd = 256;
+const backlogBatch = 256;
 /** Fewest cached topics. Fewer than the 100,000 inputs of a large site would evict recurring topics. */
 const rememberedTopics = 131_072;
 
 /** Receives the messages of one connection and returns them as deliveries. */
-export function openReception(options: ReceptionOptions, runtime: Runtime, link: BrokerConnection) {
+export function openMessageReceiver(options: MessageReceiverOptions, runtime: Runtime, link: BrokerConnection) {
   const { source, tags, maxPayload, requestRebirth, names = new NameTables(tags), onNames = () => {} } = options;
   const { clock, metrics } = runtime;
   const monotonic = () => clock.monotonic();
@@ -50,7 +50,7 @@ export function openReception(options: ReceptionOptions, runtime: Runtime, link:
   const sparkplug = new SparkplugHost({ maxPayload, rebirths, counts, monotonic });
   const router = new TopicRouter(tags, waysOf(maxPayload), rememberedTopics);
   const read = messageReader({ router, maxPayload, sparkplug, names, onNames, counts, unknown, onDefect });
-  const inbox = new Inbox({
+  const queue = new ReceiveQueue({
     maxReadings,
     acknowledge(held) {
       counts.acknowledged += held.length;
@@ -58,7 +58,7 @@ export function openReception(options: ReceptionOptions, runtime: Runtime, link:
       link.acknowledge(held);
     },
     onRoom() {
-      if (stalledSince === undefined || inbox.full) return;
+      if (stalledSince === undefined || queue.full) return;
       stalledSince = undefined;
       link.resume();
     },
@@ -86,7 +86,7 @@ export function openReception(options: ReceptionOptions, runtime: Runtime, link:
 
   /** Reads the Sparkplug messages that wait for others which can no longer arrive. */
   function readWaiting(): void {
-    inbox.put(undefined, (sink) => sparkplug.releaseOverdue(clock.now(), sink, 0));
+    queue.put(undefined, (sink) => sparkplug.releaseOverdue(clock.now(), sink, 0));
   }
 
   function beginTurn(): EpochMicros {
@@ -95,7 +95,7 @@ export function openReception(options: ReceptionOptions, runtime: Runtime, link:
       turn = undefined;
       sendWindow.received(arrived, monotonic());
       arrived = 0;
-      inbox.settle();
+      queue.settle();
       counts.publish(metrics, source);
     });
     return clock.now();
@@ -108,11 +108,11 @@ export function openReception(options: ReceptionOptions, runtime: Runtime, link:
     return {
       readings: batch.readings,
       descriptions: batch.descriptions,
-      awaited: isHeld || batch.readings.length >= crowd,
+      awaited: isHeld || batch.readings.length >= backlogBatch,
       ...(hurry && { hurry }),
       ack() {
         if (hurry) sendWindow.stored(monotonic());
-        inbox.release(batch);
+        queue.release(batch);
         counts.publish(metrics, source);
       },
     };
@@ -139,15 +139,15 @@ export function openReception(options: ReceptionOptions, runtime: Runtime, link:
           "a message is larger than maxPayload and was skipped; raise maxPayload or narrow the topic of the tag",
         );
       }
-      inbox.put(held, (sink) => read(message, arrival, sink));
-      if (!inbox.full) return true;
+      queue.put(held, (sink) => read(message, arrival, sink));
+      if (!queue.full) return true;
       stalledSince ??= monotonic();
       firstStall.resolve();
       return false;
     },
-    /** Resolves when reading first stops because the inbox is full. */
+    /** Resolves when reading first stops because the queue is full. */
     firstStall: firstStall.promise,
-    /** How long the socket has not been read because the inbox is full, in milliseconds. Undefined: it is read. */
+    /** How long the socket has not been read because the queue is full, in milliseconds. Undefined: it is read. */
     get stalledMs(): number | undefined {
       return stalledSince === undefined ? undefined : monotonic() - stalledSince;
     },
@@ -164,30 +164,30 @@ export function openReception(options: ReceptionOptions, runtime: Runtime, link:
     },
     /** Adds readings that do not originate from a message. */
     add(readings: readonly Reading[]): void {
-      inbox.put(undefined, (batch) => {
+      queue.put(undefined, (batch) => {
         for (const reading of readings) batch.readings.push(reading);
       });
-      inbox.settle();
+      queue.settle();
     },
     /** Delivers Sparkplug messages that waited too long for missing earlier ones. */
     releaseOverdue(): void {
-      if (!sparkplug.overdue || inbox.full) return;
-      inbox.put(undefined, (sink) => sparkplug.releaseOverdue(clock.now(), sink));
-      inbox.settle();
+      if (!sparkplug.overdue || queue.full) return;
+      queue.put(undefined, (sink) => sparkplug.releaseOverdue(clock.now(), sink));
+      queue.settle();
     },
     /** Resolves with the readings since the last call, once there are any. Rejects as `HandOver.take` does. */
-    take: async (signal: AbortSignal): Promise<Delivery> => deliveryOf(await inbox.take(signal)),
+    take: async (signal: AbortSignal): Promise<Delivery> => deliveryOf(await queue.take(signal)),
     close,
     /** Stops receiving and yields what has arrived. */
     *rest(): Generator<Delivery> {
       close();
       readWaiting();
-      for (let batch = inbox.takeNow(); batch; batch = inbox.takeNow()) yield deliveryOf(batch);
+      for (let batch = queue.takeNow(); batch; batch = queue.takeNow()) yield deliveryOf(batch);
     },
     /** Call after a connection loss. `take` first returns what has arrived, then rejects with `error`. */
     fail(error: unknown): void {
       readWaiting();
-      inbox.fail(error);
+      queue.fail(error);
     },
   } satisfies MessageHandler & Record<string, unknown>;
 }

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { epochMicros } from "../../../../src/core/point.ts";
 import type { Reading, TagId } from "../../../../src/core/source.ts";
-import { type Batch, Inbox } from "../../../../src/source/mqtt/reception/inbox.ts";
+import { type Batch, ReceiveQueue } from "../../../../src/source/mqtt/receiver/receive-queue.ts";
 import { runs } from "../../../support/property.ts";
 
 const { signal } = new AbortController();
@@ -18,36 +18,40 @@ test("packets are acknowledged once in the order of arrival, however batches are
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 60 }), async (steps) => {
       const acknowledged: number[] = [];
-      const inbox = new Inbox({ maxReadings: 8, acknowledge: (held) => acknowledged.push(...held), onRoom: () => {} });
+      const queue = new ReceiveQueue({
+        maxReadings: 8,
+        acknowledge: (held) => acknowledged.push(...held),
+        onRoom: () => {},
+      });
       const sent: number[] = [];
       const taken: Batch[] = [];
       let waiting = 0;
       for (const each of steps) {
-        if (each === "settle") inbox.settle();
+        if (each === "settle") queue.settle();
         else if (each === "take") {
           if (waiting === 0) continue;
-          const batch = await inbox.take(signal);
+          const batch = await queue.take(signal);
           expect(batch.readings.length).toBeLessThanOrEqual(8);
           waiting -= batch.readings.length;
           taken.push(batch);
         } else if ("store" in each) {
           const [batch] = taken.splice(each.store % Math.max(1, taken.length), 1);
-          if (batch) inbox.release(batch);
-        } else if (!inbox.full) {
+          if (batch) queue.release(batch);
+        } else if (!queue.full) {
           if (each.held) sent.push(sent.length + 1);
-          inbox.put(each.held ? sent.length : undefined, ({ readings }) => readings.push(...someReadings(each.put)));
+          queue.put(each.held ? sent.length : undefined, ({ readings }) => readings.push(...someReadings(each.put)));
           waiting += each.put;
         }
         expect(acknowledged).toEqual(sent.slice(0, acknowledged.length));
       }
-      for (const batch of taken) inbox.release(batch);
+      for (const batch of taken) queue.release(batch);
       while (waiting > 0) {
-        const batch = await inbox.take(signal);
+        const batch = await queue.take(signal);
         waiting -= batch.readings.length;
-        inbox.release(batch);
+        queue.release(batch);
       }
-      inbox.settle();
-      inbox.settle();
+      queue.settle();
+      queue.settle();
       expect(acknowledged).toEqual(sent);
     }),
     runs(300),
@@ -56,36 +60,40 @@ test("packets are acknowledged once in the order of arrival, however batches are
 
 test("a message with more readings than a batch is delivered in several, acknowledged with the last", async () => {
   const acknowledged: number[] = [];
-  const inbox = new Inbox({ maxReadings: 4, acknowledge: (held) => acknowledged.push(...held), onRoom: () => {} });
-  inbox.put(1, ({ readings }) => readings.push(...someReadings(1)));
-  inbox.put(2, ({ readings }) => readings.push(...someReadings(9)));
+  const queue = new ReceiveQueue({
+    maxReadings: 4,
+    acknowledge: (held) => acknowledged.push(...held),
+    onRoom: () => {},
+  });
+  queue.put(1, ({ readings }) => readings.push(...someReadings(1)));
+  queue.put(2, ({ readings }) => readings.push(...someReadings(9)));
   const sizes: number[] = [];
   for (let i = 0; i < 4; i++) {
-    const batch = await inbox.take(signal);
+    const batch = await queue.take(signal);
     sizes.push(batch.readings.length);
-    inbox.release(batch);
+    queue.release(batch);
     expect(acknowledged).toEqual(i < 3 ? [1] : [1, 2]);
   }
   expect(sizes).toEqual([1, 4, 4, 1]);
 });
 
 test("queued readings are still delivered when the connection is lost, then the loss is reported", async () => {
-  const inbox = new Inbox({ maxReadings: 8, acknowledge: () => {}, onRoom: () => {} });
-  inbox.put(1, ({ readings }) => readings.push(...someReadings(2)));
-  inbox.fail(new Error("lost"));
-  expect((await inbox.take(signal)).readings).toHaveLength(2);
-  await expect(inbox.take(signal)).rejects.toThrow("lost");
+  const queue = new ReceiveQueue({ maxReadings: 8, acknowledge: () => {}, onRoom: () => {} });
+  queue.put(1, ({ readings }) => readings.push(...someReadings(2)));
+  queue.fail(new Error("lost"));
+  expect((await queue.take(signal)).readings).toHaveLength(2);
+  await expect(queue.take(signal)).rejects.toThrow("lost");
 });
 
 test("the queue is full at its capacity and signals when it has room again", async () => {
   let room = 0;
-  const inbox = new Inbox({ maxReadings: 4, acknowledge: () => {}, onRoom: () => room++ });
-  inbox.put(undefined, ({ readings }) => readings.push(...someReadings(3)));
-  expect(inbox.full).toBe(false);
-  inbox.put(undefined, ({ readings }) => readings.push(...someReadings(3)));
-  expect(inbox.full).toBe(true);
-  expect((await inbox.take(signal)).readings).toHaveLength(3);
-  expect(inbox.full).toBe(false);
+  const queue = new ReceiveQueue({ maxReadings: 4, acknowledge: () => {}, onRoom: () => room++ });
+  queue.put(undefined, ({ readings }) => readings.push(...someReadings(3)));
+  expect(queue.full).toBe(false);
+  queue.put(undefined, ({ readings }) => readings.push(...someReadings(3)));
+  expect(queue.full).toBe(true);
+  expect((await queue.take(signal)).readings).toHaveLength(3);
+  expect(queue.full).toBe(false);
   expect(room).toBe(1);
 });
 

@@ -70,12 +70,12 @@ export function messageReader(parts: ReaderParts): MessageReader {
           if (!sparkplug.read(wanted, message, arrival, sink)) noteUnmatched(message);
           continue;
         }
-        const reception = { message, document, arrival, counts, names, readings };
+        const context = { message, document, arrival, counts, names, readings };
         for (const route of wanted) {
           try {
             if (readings.length >= most)
               throw new PayloadError(`has more than ${maxReadings} values for all tags together`);
-            readTag(route, reception);
+            readTag(route, context);
           } catch (error) {
             complain(route, error);
           }
