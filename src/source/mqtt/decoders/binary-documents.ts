@@ -1,5 +1,9 @@
 // Decoders for CBOR (RFC 8949) and MessagePack. Byte strings and extensions remain bytes, for `bytes` of a tag. Big
 // numbers become integers, MessagePack timestamps nanoseconds since 1970. Other tags are ignored.
+//
+// No library: `cborg` 5.1.6 rejects texts of indefinite length and keys that are not texts, `@msgpack/msgpack` 3.1.3
+// allocates arrays of any claimed length. Both lose `__proto__`, accept invalid UTF-8, and return a float32 as a double,
+// whose shortest decimal is another number.
 import { scalarText } from "./json-path.ts";
 import { narrow, PayloadError } from "./payload.ts";
 import { type NumberType, numberTypes } from "./struct.ts";

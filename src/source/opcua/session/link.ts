@@ -1,4 +1,8 @@
 // One secure channel with one session. It never reconnects: the next link resumes the session.
+//
+// The stack's reconnecting and its subscription objects are not used. They re-create items with stale namespace indexes,
+// take a keep-alive's number for a message's, acknowledge before the data is stored, swallow failures, and end with the
+// process.
 import type { OPCUAClient as Client, EndpointDescription } from "node-opcua-client";
 import { AgentError } from "../../../core/errors.ts";
 import type { Logger } from "../../../core/runtime.ts";

@@ -1,4 +1,7 @@
 // Decodes structures by their definitions (OPC 10000-6, 5.2.6 to 5.2.8), and parses paths to their fields. Pure.
+//
+// The stack's dynamic extension objects are not used. They request all types first (377 to 810 requests), read no
+// dictionaries, and rename fields.
 import type { BinaryStream } from "node-opcua-binary-stream";
 import type { findBuiltInType } from "node-opcua-factory";
 import { reasonOf } from "../../../core/errors.ts";
