@@ -56,7 +56,7 @@ export const errorCodes = {
   DATA_DIR_UNWRITABLE: {
     retryable: false,
     exit: 1,
-    hint: "give its user write permission, or name another folder: agent.dataDir, or --data of the local service",
+    hint: "give its user write permission, free disk space, or name another folder: agent.dataDir, or --data of the local service",
   },
   PORT_IN_USE: { retryable: false, exit: 1, hint: "stop the program that holds the port, or set another address" },
   AGENT_UNREACHABLE: {

@@ -86,3 +86,13 @@ test("a file that is no database ends the start with its path and the reason, an
   });
   expect(readFileSync(path, "utf8")).toMatch(/^This file is something else/);
 });
+
+test("a folder that cannot be created ends the start with the reason and what to do", async () => {
+  writeFileSync(folder.file("plain"), "");
+  const data = folder.file("plain/data");
+  await expect(testService({ integrations, data })).rejects.toMatchObject({
+    code: "DATA_DIR_UNWRITABLE",
+    message: expect.stringMatching(`^cannot create the folder ${data}: .*ENOTDIR`),
+    hint: expect.stringContaining(folder.file("plain")),
+  });
+});

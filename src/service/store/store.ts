@@ -2,7 +2,7 @@
 import { chmodSync, closeSync, mkdirSync, openSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
-import { AgentError, isAgentError, reasonOf } from "../../core/errors.ts";
+import { AgentError, isAgentError, reasonOf, remedyOf } from "../../core/errors.ts";
 import { codeOf } from "../../lib/values/error-code.ts";
 import { type BlockColumns, indexOfTime, joinedBlocks, mergeColumns, sliceColumns } from "./point-block.ts";
 import { type PointStore, pointStore, pointTables } from "./point-store.ts";
@@ -42,7 +42,7 @@ export class ServiceStore implements Disposable {
     try {
       mkdirSync(data, { recursive: true, mode: 0o700 });
     } catch (cause) {
-      throw new AgentError("DATA_DIR_UNWRITABLE", `cannot create the folder ${data}: ${reasonOf(cause)}`, { cause });
+      throw unwritable("create the folder", data, cause);
     }
     keepPrivate(data);
     const lock = locked(join(data, "lock"));
@@ -146,6 +146,13 @@ function prepared(db: DatabaseSync): DatabaseSync {
   return db;
 }
 
+function unwritable(what: string, path: string, cause: unknown): AgentError {
+  const reason = reasonOf(cause);
+  // The reason of a call to the file system begins with the path.
+  const message = `cannot ${what} ${reason.startsWith(path) ? "" : `${path}: `}${reason}`;
+  return new AgentError("DATA_DIR_UNWRITABLE", message, { hint: remedyOf(cause), cause });
+}
+
 /** A lock that the operating system releases when the process ends. */
 function locked(path: string): DatabaseSync {
   let lock: DatabaseSync | undefined;
@@ -158,7 +165,7 @@ function locked(path: string): DatabaseSync {
     // SQLITE_BUSY
     if (cause instanceof Error && "errcode" in cause && cause.errcode === 5)
       throw new AgentError("DATA_DIR_IN_USE", `another service runs on ${path.slice(0, -"/lock".length)}`, { cause });
-    throw new AgentError("DATA_DIR_UNWRITABLE", `cannot write ${path}`, { cause });
+    throw unwritable("write", path, cause);
   }
 }
 
@@ -177,7 +184,7 @@ function create(path: string): void {
   try {
     closeSync(openSync(path, "wx", 0o600));
   } catch (cause) {
-    if (codeOf(cause) !== "EEXIST") throw new AgentError("DATA_DIR_UNWRITABLE", `cannot write ${path}`, { cause });
+    if (codeOf(cause) !== "EEXIST") throw unwritable("write", path, cause);
   }
 }
 
@@ -186,6 +193,6 @@ function restrict(path: string): void {
     if ((statSync(path).mode & 0o777) !== 0o600) chmodSync(path, 0o600);
   } catch (cause) {
     if (codeOf(cause) === "ENOENT") return;
-    throw new AgentError("DATA_DIR_UNWRITABLE", `cannot set mode 0600 of ${path}`, { cause });
+    throw unwritable("set mode 0600 of", path, cause);
   }
 }

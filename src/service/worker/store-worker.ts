@@ -1,7 +1,7 @@
 // A store thread: handles requests, so that the thread with the sockets never blocks. One writes, others read.
 import { setPriority } from "node:os";
 import { parentPort, workerData } from "node:worker_threads";
-import { isAgentError, reasonOf } from "../../core/errors.ts";
+import { isAgentError, reasonOf, remedyOf } from "../../core/errors.ts";
 import { atOnce, inSlices } from "../../lib/flow/in-slices.ts";
 import { dispatch, isLargeInsert, type RpcInput, type RpcOutput } from "../method/dispatch.ts";
 import { ServiceStore } from "../store/store.ts";
@@ -70,6 +70,7 @@ try {
     kind: "failed",
     code: isAgentError(error) ? error.code : undefined,
     message: reasonOf(error),
+    hint: remedyOf(error),
   });
 }
 

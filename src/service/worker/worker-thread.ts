@@ -28,7 +28,12 @@ export type WorkerRequest =
 
 export type WorkerReply =
   | { readonly kind: "ready" }
-  | { readonly kind: "failed"; readonly code: ErrorCode | undefined; readonly message: string }
+  | {
+      readonly kind: "failed";
+      readonly code: ErrorCode | undefined;
+      readonly message: string;
+      readonly hint: string | undefined;
+    }
   | {
       readonly kind: "answer";
       readonly number: number;
@@ -77,7 +82,9 @@ export class WorkerThread implements AsyncDisposable {
     this.#worker.on("message", (reply: WorkerReply) => {
       if (reply.kind === "ready") this.#opened.resolve();
       else if (reply.kind === "failed")
-        this.#fail(reply.code === undefined ? new Error(reply.message) : new AgentError(reply.code, reply.message));
+        this.#fail(
+          reply.code === undefined ? new Error(reply.message) : new AgentError(reply.code, reply.message, reply),
+        );
       else {
         this.#waiting.get(reply.number)?.resolve(reply);
         this.#waiting.delete(reply.number);
