@@ -83,6 +83,15 @@ test("outsidePoints adds the nearest point on either side of the window", async 
   });
 });
 
+test("the first and the last time that can be stored are found as well", async () => {
+  const ends = ["1684-07-28T00:12:25.259009Z", "2255-06-05T23:47:34.740991Z"] as const;
+  const found = (await storeItems(service, { ends: ends.map((time, i) => [time, i] as const) }))("ends");
+  expect(await frame("ends", at(4), at(6), { outsidePoints: true })).toEqual({
+    times: ends,
+    series: { [found]: [0, 1] },
+  });
+});
+
 test("gapfill uses a value from before the window", async () => {
   const filled = async (from: string, before: string, rollup: string) => {
     const { data } = await resultOf(service, "platform.evaluate", {

@@ -17,8 +17,8 @@ export interface TimeSpan {
   readonly before: number;
 }
 
-const earliest = Number.MIN_SAFE_INTEGER;
-const latest = Number.MAX_SAFE_INTEGER;
+const earliest = Number.NEGATIVE_INFINITY;
+const latest = Number.POSITIVE_INFINITY;
 
 /** The last point of an item before `time`, if any. */
 export function pointBefore(store: ServiceStore, item: string, time = latest): EdgePoint | undefined {
