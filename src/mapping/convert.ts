@@ -4,6 +4,7 @@
 // integers below 2^53, which doubles represent exactly. A single division by a power of ten then rounds correctly: 0.1
 // × 3 is 0.3. Other values (a float32 with noise, a scale of 1/3) use plain arithmetic.
 import type { MetricDeclaration, Metrics } from "../core/runtime.ts";
+import { parseDecimal } from "../lib/values/decimal-text.ts";
 import type { TagRule } from "./options.ts";
 
 /** Why a reading gives no point. The list is closed, since it is a label of a counter. */
@@ -17,8 +18,6 @@ export type ReadingFailure =
   | "outOfRange"
   | "inputRefused"
   | "secondAddress";
-
-const numeric = /^[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?$/;
 
 /** The prepared conversion rule of a tag. All inputs of all tags with the same rule share it. */
 export class Converter {
@@ -62,7 +61,10 @@ export class Converter {
     if (word !== undefined) return word;
     if (typeof value === "number") return this.#linear.apply(value);
     if (typeof value === "boolean") return this.#linear.apply(value ? 1 : 0);
-    if (typeof value === "string") return this.#text(value, states);
+    return typeof value === "string" ? this.#text(value, states) : this.#integer(value);
+  }
+
+  #integer(value: bigint): number {
     const { value: number, exact } = this.#linear.applyInteger(value);
     this.rounded = !exact;
     return number;
@@ -72,7 +74,8 @@ export class Converter {
     const state = states?.get(value);
     if (state !== undefined) return state;
     const text = value.trim();
-    if (numeric.test(text)) return this.#linear.apply(Number(text));
+    const number = parseDecimal(text);
+    if (number !== undefined) return typeof number === "bigint" ? this.#integer(number) : this.#linear.apply(number);
     const shown = JSON.stringify(text.length > 40 ? `${text.slice(0, 37)}...` : text);
     if (this.#words || states)
       return this.#fail("unknownWord", `the word ${shown} is not in ${this.#words ? "values" : "enumValues"}`);

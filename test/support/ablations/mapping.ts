@@ -40,8 +40,8 @@ export const mappingAblations: readonly Ablation[] = [
   {
     safeguard: "rejecting a text that is not a number",
     file: "mapping/convert.ts",
-    code: "if (numeric.test(text)) return",
-    without: "if (true) return",
+    code: "if (number !== undefined) return typeof",
+    without: "if (true) return typeof",
     test: values,
   },
   {

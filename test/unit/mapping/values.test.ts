@@ -60,10 +60,13 @@ test("minus zero is stored as zero", () => {
   expect(Object.is(tryMapping([{}]).read(-0)[0]?.[1], 0)).toBe(true);
 });
 
-test("an integer beyond 2^53 is rounded, counted, and logged once", () => {
+test.each([
+  ["a number", (value: bigint) => value],
+  ["a text, as every field of CSV is", String],
+])("an integer beyond 2^53 in %s is rounded, counted, and logged once", (_, as) => {
   const { read, mapping, runtime } = tryMapping([{}]);
-  expect(read(2n ** 53n + 1n)).toEqual([["a", 2 ** 53]]);
-  expect(read(2n ** 53n + 3n)).toEqual([["a", 2 ** 53 + 4]]);
+  expect(read(as(2n ** 53n + 1n))).toEqual([["a", 2 ** 53]]);
+  expect(read(as(2n ** 53n + 3n))).toEqual([["a", 2 ** 53 + 4]]);
   // A value that is a double needs no rounding and is not counted.
   expect(read(7)).toEqual([["a", 7]]);
   expect(runtime.metric("mapping_rounded_values_total")).toBe(2);

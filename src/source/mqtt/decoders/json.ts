@@ -1,5 +1,6 @@
 // JSON payloads: one document, or several, separated by newlines or not at all.
-import { isInteger, PayloadError, sample, utf8 } from "./payload.ts";
+import { isInteger } from "../../../lib/values/decimal-text.ts";
+import { PayloadError, sample, utf8 } from "./payload.ts";
 
 /** Parses JSON. Integers that a double cannot represent exactly become bigints. Throws as `JSON.parse` does. */
 export function parseJson(text: string): unknown {

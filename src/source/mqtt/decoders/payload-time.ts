@@ -4,8 +4,8 @@ import type { AheadTime } from "../../../core/source.ts";
 import { aheadTime, defaultTimeRule, judgeTime, type TimeRule } from "../../../lib/readings/device-time.ts";
 import { formatDuration } from "../../../lib/time/duration.ts";
 import type { TimeZone } from "../../../lib/time/time-zone.ts";
+import { parseDecimal } from "../../../lib/values/decimal-text.ts";
 import { scalarText } from "./json-path.ts";
-import { parseDecimal } from "./payload.ts";
 
 /** Converts a number to microseconds since 1970. Undefined: the format has no numeric times. */
 type FromNumber = (value: number | bigint, zone: TimeZone | undefined) => number | undefined;

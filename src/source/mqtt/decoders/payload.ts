@@ -3,6 +3,7 @@
 import { isUtf8 } from "node:buffer";
 import { gunzipSync, inflateRawSync, inflateSync, zstdDecompressSync } from "node:zlib";
 import { reasonOf } from "../../../core/errors.ts";
+import { parseDecimal } from "../../../lib/values/decimal-text.ts";
 
 /** `message` describes the fault, in lower case, for the `reason` of a reading. */
 export class PayloadError extends Error {
@@ -101,22 +102,6 @@ export function numberDecoder(decimal: "." | ","): (payload: Buffer) => number |
     if (value === undefined) throw new PayloadError(`is not a number: ${sample(payload)}`);
     return value;
   };
-}
-
-const decimalNumber = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
-/** Doubles have at most 310 digits. Parsing a million digits would take a second. */
-const integer = /^[+-]?\d{1,310}$/;
-
-/** Whether `text` is an integer with a plausible number of digits. */
-export function isInteger(text: string): boolean {
-  return integer.test(text);
-}
-
-/** Parses a number, or returns undefined. Integers that a double cannot represent exactly become bigints. */
-export function parseDecimal(text: string): number | bigint | undefined {
-  if (!decimalNumber.test(text)) return undefined;
-  const value = Number(text);
-  return Number.isSafeInteger(value) || !isInteger(text) ? value : BigInt(text.replace(/^\+/, ""));
 }
 
 /** Converts to a number if that is exact. */

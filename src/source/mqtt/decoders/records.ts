@@ -2,8 +2,9 @@
 import { z } from "zod";
 import type { EpochMicros } from "../../../core/point.ts";
 import { type CellReader, csvRows } from "../../../lib/values/csv.ts";
+import { parseDecimal } from "../../../lib/values/decimal-text.ts";
 import { jsonDocument } from "./json.ts";
-import { PayloadError, parseDecimal, sample, utf8 } from "./payload.ts";
+import { PayloadError, sample, utf8 } from "./payload.ts";
 
 export interface CsvOptions {
   readonly separator: string;

@@ -2,6 +2,7 @@
 
 import type { BrowsedNode } from "../../../core/commissioning.ts";
 import type { EpochMicros } from "../../../core/point.ts";
+import { parseDecimal } from "../../../lib/values/decimal-text.ts";
 import { cborDocument, messagePackDocument } from "../decoders/binary-documents.ts";
 import { jsonDocument, jsonLines } from "../decoders/json.ts";
 import {
@@ -11,7 +12,6 @@ import {
   isScalar,
   numberDecoder,
   PayloadError,
-  parseDecimal,
   type Scalar,
   utf8,
 } from "../decoders/payload.ts";
