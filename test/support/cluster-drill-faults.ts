@@ -32,6 +32,8 @@ export interface ClusterDrillWorld {
    * configured. An agent that begins to deliver also sets it as configured.
    */
   readonly limitStream: (moreBytes: number | undefined) => Promise<void>;
+  /** Deletes the stream of points, or the bucket of the leases. */
+  readonly deleteStream: (which: "points" | "leases") => Promise<void>;
   /** Milliseconds from the death of the delivering agent to the next insert. */
   readonly takeovers: number[];
 }
@@ -102,6 +104,9 @@ export const clusterDrillFaults: readonly ClusterDrillFault[] = [
     part: "servers",
     run: (world) => killed(except(world.cluster.servers, anyOf(world.cluster.servers, world)), world),
   },
+  { name: "all servers killed", part: "servers", run: (world) => killed(world.cluster.servers, world) },
+  { name: "stream deleted", part: "servers", run: (world) => world.deleteStream("points") },
+  { name: "leases deleted", part: "servers", run: (world) => world.deleteStream("leases") },
   {
     name: "data of a server deleted",
     part: "servers",
@@ -135,6 +140,7 @@ export const clusterDrillFaults: readonly ClusterDrillFault[] = [
   },
   network("agent cut off from the servers", "cut"),
   network("answers of the servers lost", "muteDevice"),
+  network("answers of the servers late", "slowDevice"),
   {
     name: "delivering agent cut off from the servers",
     part: "network",
@@ -172,15 +178,13 @@ export const clusterDrillFaults: readonly ClusterDrillFault[] = [
   },
 ];
 
-function network(name: string, how: "cut" | "muteDevice"): ClusterDrillFault {
+type NetworkFault = "cut" | "muteDevice" | "slowDevice";
+
+function network(name: string, how: NetworkFault): ClusterDrillFault {
   return { name, part: "network", run: (world) => disturbed(anyOf(world.agents, world).network, how, world) };
 }
 
-async function disturbed(
-  proxies: readonly TcpProxy[],
-  how: "cut" | "muteDevice",
-  world: ClusterDrillWorld,
-): Promise<void> {
+async function disturbed(proxies: readonly TcpProxy[], how: NetworkFault, world: ClusterDrillWorld): Promise<void> {
   for (const proxy of proxies) proxy[how]();
   await world.while();
   for (const proxy of proxies) {

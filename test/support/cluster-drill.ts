@@ -275,6 +275,10 @@ function worldOf({ link, options, pause, ...parts }: WorldParts): ClusterDrillWo
       const name = await asked(async ({ manager }) => (await manager.streams.info(streamName)).cluster?.leader);
       return cluster.servers.find((server) => server.name === name)!;
     },
+    deleteStream: async (which) => {
+      const name = which === "points" ? streamName : `KV_tagferry-leases-${integration}`;
+      await asked(({ manager }) => manager.streams.delete(name));
+    },
     limitStream: async (moreBytes) => {
       await asked(async ({ manager }) => {
         const { state, config } = await manager.streams.info(streamName);

@@ -14,16 +14,21 @@ export interface TcpProxy extends AsyncDisposable {
   readonly swallowed: number;
   /** Discards everything that the device sends. The connections stay open. */
   muteDevice(): void;
+  /** Delivers what the device sends a second late. */
+  slowDevice(): void;
   /** Ends all faults for new connections. */
   restore(): void;
   /** The port to which new connections go. */
   target: number;
 }
 
+const slowMs = 1_000;
+
 export async function tcpProxy(target: number): Promise<TcpProxy> {
   const pairs = new Set<readonly [Socket, Socket]>();
   let broken = false;
   let muted = false;
+  let slow = false;
   let swallowed = 0;
   const carried = { up: 0, down: 0 };
   const server = createServer((client) => {
@@ -47,6 +52,7 @@ export async function tcpProxy(target: number): Promise<TcpProxy> {
     device.on("data", (data) => {
       carried.down += data.length;
       if (muted) swallowed += data.length;
+      else if (slow) setTimeout(() => client.write(data), slowMs);
       else client.write(data);
     });
   });
@@ -76,9 +82,13 @@ export async function tcpProxy(target: number): Promise<TcpProxy> {
     muteDevice() {
       muted = true;
     },
+    slowDevice() {
+      slow = true;
+    },
     restore() {
       broken = false;
       muted = false;
+      slow = false;
     },
     target,
     async [Symbol.asyncDispose]() {
