@@ -28,8 +28,8 @@ const memberRecord = z.object({
 });
 type MemberRecord = z.output<typeof memberRecord>;
 
-/** `namesake`: the boot of the process with the same name that the sender has heard last. */
-const heartbeatRecord = memberRecord.extend({ namesake: z.string().optional() });
+/** `namesake`: the boot of the process with the same name that the sender has heard last. `time`: its clock. */
+const heartbeatRecord = memberRecord.extend({ namesake: z.string().optional(), time: z.number().optional() });
 
 export type MemberReport = Omit<MemberRecord, "node" | "boot">;
 
@@ -127,6 +127,7 @@ export class Membership {
   async run(signal: AbortSignal): Promise<void> {
     const { clock } = this.#runtime;
     const { heartbeats } = this.#options;
+    const heartbeat = () => ({ ...this.#record, namesake: this.#sameName, time: clock.now() });
     const repeat = async (call: (round: number) => Promise<void> | void) => {
       for (let round = 0; !signal.aborted; round++) {
         try {
@@ -139,7 +140,7 @@ export class Membership {
     };
     await Promise.all([
       heartbeats.listen((data) => this.#hear(data), signal),
-      repeat(() => heartbeats.send(Buffer.from(JSON.stringify({ ...this.#record, namesake: this.#sameName })))),
+      repeat(() => heartbeats.send(Buffer.from(JSON.stringify(heartbeat())))),
       repeat(async (round) => {
         await this.#write();
         if (!this.#isKnown || round % recordsEvery === 0) await this.#readRecords();
@@ -157,7 +158,7 @@ export class Membership {
   #hear(data: Uint8Array): void {
     const heartbeat = parsed(heartbeatRecord, data);
     if (!heartbeat) return;
-    const { namesake, ...record } = heartbeat;
+    const { namesake, time: _time, ...record } = heartbeat;
     const { node } = this.#options;
     if (record.node !== node || record.boot === this.#boot) return this.#see(record);
     this.#sameName = record.boot;
@@ -217,9 +218,11 @@ export class Membership {
 const allMembers = "members.";
 const memberKey = (node: string) => `${allMembers}${keyToken(node)}`;
 
-/** The node that has sent a heartbeat. Undefined: it is of another version. */
-export function heardNode(heartbeat: Uint8Array): string | undefined {
-  return parsed(memberRecord, heartbeat)?.node;
+/** The node that has sent a heartbeat, and its time. Undefined: it is of another version. */
+export function heardNode(
+  heartbeat: Uint8Array,
+): { readonly node: string; readonly time?: number | undefined } | undefined {
+  return parsed(heartbeatRecord, heartbeat);
 }
 
 /** The records of all members, also of those that are off. */

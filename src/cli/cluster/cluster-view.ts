@@ -73,7 +73,7 @@ export async function openCluster({ config: file }: ConfigOptions, io: Console):
     const heartbeats = clusterHeartbeats(link, service.integration, clock);
     const enough = new AbortController();
     const listening = heartbeats.listen(
-      (data) => alive.add(heardNode(data) ?? ""),
+      (data) => alive.add(heardNode(data)?.node ?? ""),
       AbortSignal.any([io.signal, enough.signal]),
     );
     try {

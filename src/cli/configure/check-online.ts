@@ -1,6 +1,8 @@
 // The online part of `tagferry check`: contacts the service and each source.
 import { z } from "zod";
 import type { Warning } from "../../agent/status/status.ts";
+import { clusterHeartbeats } from "../../cluster/cluster.ts";
+import { heardNode } from "../../cluster/membership.ts";
 import { NatsLink } from "../../cluster/nats-connection.ts";
 import { natsStream } from "../../cluster/nats-stream.ts";
 import type { ClusterOptions } from "../../cluster/options.ts";
@@ -164,6 +166,8 @@ async function reachService(config: Config, runtime: Runtime, signal: AbortSigna
 
 const oldestServer = "2.10.23";
 const recommendedServer = "2.14.0";
+/** Each agent has sent a heartbeat by then. */
+const listenMs = 2_500;
 /** Smaller differences between clocks may be due to the network. */
 const toleratedMs = 1_000;
 
@@ -210,9 +214,32 @@ async function checkCluster(
     servers.size < options.replicas
       ? [`replicas: ${options.replicas} needs as many servers, ${servers.size} reached`]
       : [];
-  const stream = await ofStream(first.link, options, service.integration).catch((error: unknown) => [reasonOf(error)]);
+  const [stream, clocks] = await Promise.all([
+    ofStream(first.link, options, service.integration).catch((error: unknown) => [reasonOf(error)]),
+    ofClocks(first.link, service.integration, runtime, signal),
+  ]);
   const rest = "sync_interval cannot be read; the service is not asked: the agents share its rate";
-  return [...versions, ...failed, ...placed, ...stream, rest].join("; ");
+  return [...versions, ...failed, ...placed, ...stream, ...clocks, rest].join("; ");
+}
+
+/** The agents whose clocks differ from that of this machine. */
+async function ofClocks(link: NatsLink, integration: string, { clock }: Runtime, signal: AbortSignal) {
+  const aheadMs = new Map<string, number>();
+  const enough = new AbortController();
+  const take = (data: Uint8Array) => {
+    const { node, time = clock.now() } = heardNode(data) ?? {};
+    if (node !== undefined) aheadMs.set(node, (time - clock.now()) / 1_000);
+  };
+  const listening = clusterHeartbeats(link, integration, clock).listen(take, AbortSignal.any([signal, enough.signal]));
+  await clock.sleep(listenMs, signal).finally(() => enough.abort());
+  await listening;
+  return [...aheadMs].flatMap(([node, ms]) => clockRemark(`the clock of ${node}`, ms, toleratedMs));
+}
+
+function clockRemark(which: string, aheadMs: number, tolerated: number): readonly string[] {
+  if (Math.abs(aheadMs) <= tolerated) return [];
+  const seconds = Math.round(Math.abs(aheadMs) / 1_000);
+  return [`${which} is ${seconds} s ${aheadMs > 0 ? "ahead of" : "behind"} this machine's`];
 }
 
 async function ofStream(link: NatsLink, options: ClusterOptions, integration: string): Promise<readonly string[]> {
@@ -222,15 +249,12 @@ async function ofStream(link: NatsLink, options: ClusterOptions, integration: st
   const { replicas, replicasInPlace, maxBytes, answeredAt } = state;
   const transitMs = Date.now() - askedAt;
   const aheadMs = answeredAt === undefined ? 0 : answeredAt - askedAt - transitMs / 2;
-  const seconds = Math.round(Math.abs(aheadMs) / 1_000);
   return [
     `the stream has ${replicasInPlace} of ${replicas} replicas in place`,
     ...(replicas === options.replicas ? [] : [`replicas is ${options.replicas} here`]),
     ...(maxBytes === options.maxSize
       ? []
       : [`maxSize is ${formatByteSize(maxBytes)} there and ${formatByteSize(options.maxSize)} here`]),
-    ...(Math.abs(aheadMs) > toleratedMs + transitMs
-      ? [`the clock of the server is ${seconds} s ${aheadMs > 0 ? "ahead of" : "behind"} this machine's`]
-      : []),
+    ...clockRemark("the clock of the server", aheadMs, toleratedMs + transitMs),
   ];
 }

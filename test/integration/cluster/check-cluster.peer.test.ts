@@ -1,8 +1,13 @@
 // What `check --online` reports about the servers of a cluster.
 import { writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
+import { clusterHeartbeats } from "../../../src/cluster/cluster.ts";
+import { Membership } from "../../../src/cluster/membership.ts";
+import { epochMicros } from "../../../src/core/point.ts";
+import { systemClock } from "../../../src/lib/time/clock.ts";
 import { command } from "../../support/command.ts";
 import { natsWorld } from "../../support/nats-world.ts";
+import { testRuntime } from "../../support/runtime.ts";
 import { integration, password } from "../../support/service.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
@@ -32,4 +37,19 @@ sources: { waves: { type: simulator, tags: [{ input: a, wave: counter, every: 1s
   expect(three.stdout).toContain("n1, nats-server 2.");
   expect(three.stdout).toMatch(/nats:\/\/127\.0\.0\.1:9: .*refused/);
   expect(three.stdout).toContain("replicas: 3 needs as many servers, 1 reached");
+
+  // The clock of another agent is an hour ahead.
+  const right = systemClock();
+  const clock = { ...right, now: () => epochMicros(right.now() + 3_600e6) };
+  const heartbeats = clusterHeartbeats(world.link, integration, clock);
+  const report = () => ({ version: "1", offers: [], prefers: [], reads: [] });
+  const runtime = testRuntime({ clock });
+  const member = new Membership({ state: world.state, heartbeats, node: "gw2", report }, runtime);
+  const stop = new AbortController();
+  const running = member.run(stop.signal);
+  expect((await check([server], ", replicas: 1")).stdout).toContain(
+    "the clock of gw2 is 3600 s ahead of this machine's",
+  );
+  stop.abort();
+  await running;
 });
