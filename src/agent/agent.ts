@@ -166,7 +166,7 @@ export async function openWaitingAgent(
   opened.use(
     gaps.eachSecond(() => {
       const stats = buffer.stats();
-      losses.look(cluster?.loss ? { losses: [...stats.losses, cluster.loss] } : stats);
+      losses.record(cluster?.loss ? { losses: [...stats.losses, cluster.loss] } : stats);
       trend.sample(stats);
     }),
   );

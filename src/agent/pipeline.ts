@@ -14,7 +14,7 @@ import type { SourceMonitor } from "./status/source-monitor.ts";
 
 const polled: AppendOptions = { awaited: false };
 /** Most deliveries that wait for the gap record. */
-const mostOwed = 100;
+const mostPendingAcks = 100;
 
 interface PipelineParts {
   readonly open: (runtime: Runtime, signal: AbortSignal) => Promise<Source>;
@@ -40,7 +40,7 @@ export async function runPipeline(parts: PipelineParts, runtime: Runtime, signal
       parts,
       runtime,
       () => backOff.reset(),
-      () => held.look(),
+      () => held.schedule(),
       signal,
     );
     if (error === undefined) break;
@@ -67,7 +67,7 @@ async function readUntilLost(
   signal: AbortSignal,
 ): Promise<unknown> {
   const { mapping, monitor, gaps, hold, isHeld = () => true } = parts;
-  const owed: Delivery[] = [];
+  const pendingAcks: Delivery[] = [];
   try {
     if (!isHeld()) return undefined;
     monitor.connecting();
@@ -87,7 +87,7 @@ async function readUntilLost(
       monitor.delivered(readingCount(delivery), points.length);
       if (!(await store(points, delivery, parts, runtime, signal))) continue;
       gaps?.delivered(delivery);
-      if ((await isRecorded(delivery, owed, gaps)) && isHeld()) delivery.ack();
+      if ((await isRecorded(delivery, pendingAcks, gaps)) && isHeld()) delivery.ack();
     }
     return signal.aborted ? undefined : new Error("the source ended without a reason");
   } catch (error) {
@@ -95,17 +95,17 @@ async function readUntilLost(
   }
 }
 
-/** Whether the delivery may be acknowledged: its losses must be in the gap record. Otherwise it waits in `owed`. */
-async function isRecorded(delivery: Delivery, owed: Delivery[], gaps: PipelineParts["gaps"]): Promise<boolean> {
-  const tells = delivery.gaps?.some(({ state }) => state === "lost") ?? false;
-  if (!gaps || (!tells && owed.length === 0)) return true;
+/** Whether the delivery may be acknowledged: its losses must be in the gap record. Otherwise it waits in `pendingAcks`. */
+async function isRecorded(delivery: Delivery, pendingAcks: Delivery[], gaps: PipelineParts["gaps"]): Promise<boolean> {
+  const reportsLoss = delivery.gaps?.some(({ state }) => state === "lost") ?? false;
+  if (!gaps || (!reportsLoss && pendingAcks.length === 0)) return true;
   if (await gaps.written()) {
-    for (const each of owed.splice(0)) each.ack();
+    for (const each of pendingAcks.splice(0)) each.ack();
     return true;
   }
   // If this delivery is never acknowledged, the driver reports the loss again on the next connection.
-  if (tells && owed.push(delivery) > mostOwed) owed.shift();
-  return !tells;
+  if (reportsLoss && pendingAcks.push(delivery) > mostPendingAcks) pendingAcks.shift();
+  return !reportsLoss;
 }
 
 /**
@@ -157,13 +157,13 @@ function heldPoints(parts: PipelineParts, runtime: Runtime, signal: AbortSignal)
         log.error({ err: error }, "held points could not be stored");
       }
     }
-    // Reset before any later `look`, which then starts a new release.
+    // Reset before any later `schedule`, which then starts a new release.
     releasing = undefined;
   }
 
   return {
     /** Call after mapping readings, some of which may be held. */
-    look(): void {
+    schedule(): void {
       if (parts.mapping.nextDue !== undefined) releasing ??= release();
     },
 

@@ -16,18 +16,18 @@ export interface AgentPlace extends Pick<Config["http"], "listen" | "token" | "r
 
 /** Undefined: the file cannot be read or the sections are invalid; `loadConfig` reports why. */
 export async function agentPlace(file: string, environment: Environment): Promise<AgentPlace | undefined> {
-  const unheard = new Issues();
-  const text = await readTextFile(file, { at: { file, line: 1, column: 1 }, path: "" }, environment, unheard);
-  const root = text === undefined ? undefined : parseYaml(text, file, unheard);
+  const ignored = new Issues();
+  const text = await readTextFile(file, { at: { file, line: 1, column: 1 }, path: "" }, environment, ignored);
+  const root = text === undefined ? undefined : parseYaml(text, file, ignored);
   if (root?.kind !== "map") return undefined;
   const empty = { ...root, entries: new Map() };
   const section = async (name: string) => {
     const node = childNode(root, name);
-    return node?.kind === "map" ? await replaceReferences(node, environment, unheard) : empty;
+    return node?.kind === "map" ? await replaceReferences(node, environment, ignored) : empty;
   };
-  const http = checkNode(httpOptions, await section("http"), unheard);
-  const agent = checkNode(agentOptions, await section("agent"), unheard);
-  if (!http || !agent || unheard.errors > 0) return undefined;
+  const http = checkNode(httpOptions, await section("http"), ignored);
+  const agent = checkNode(agentOptions, await section("agent"), ignored);
+  if (!http || !agent || ignored.errors > 0) return undefined;
   const { listen, token, readToken, tls } = http;
   return { listen, token, readToken, tls, dataDir: dataDirOf(agent.dataDir, file, environment) };
 }

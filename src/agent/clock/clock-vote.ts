@@ -19,7 +19,7 @@ interface DeviceClock {
 }
 
 /** How the machine's clock compares with the clocks of devices. */
-type ClockVerdict =
+type ClockVoteResult =
   | { readonly kind: "wrong"; readonly byUs: number; readonly devices: number; readonly of: number }
   /** `right`: devices agree with it. `unknown`: too few give times. */
   | { readonly kind: "right" | "unknown" };
@@ -30,7 +30,7 @@ type ClockVerdict =
  * - they outnumber those that agree with our clock, which counts as one itself.
  * Two against one suffice, one against one does not. A single device in local time does not change the verdict.
  */
-export function clockVerdict(offsets: readonly number[]): ClockVerdict {
+export function clockVoteResult(offsets: readonly number[]): ClockVoteResult {
   const off = offsets.filter((offset) => Math.abs(offset) > agreeUs).sort((a, b) => a - b);
   const agreeing = offsets.length - off.length;
   let devices = 0;
@@ -76,7 +76,7 @@ export class DeviceClocks {
   }
 
   /** The verdict at `nowMs` on the monotonic clock. Forgets devices that have given no time for some minutes. */
-  verdict(nowMs: number): ClockVerdict {
+  verdict(nowMs: number): ClockVoteResult {
     this.#beganMs ??= nowMs;
     while (nowMs - this.#beganMs >= windowMs) {
       this.#beganMs += windowMs;
@@ -88,7 +88,7 @@ export class DeviceClocks {
         const offset = offsetOf(device);
         if (offset !== undefined) offsets.push(offset);
       }
-    return clockVerdict(offsets);
+    return clockVoteResult(offsets);
   }
 
   #turn(): void {
@@ -128,13 +128,13 @@ export function clockVote(parts: VoteParts, log: Runtime["log"]) {
   let aheadMs: number | undefined;
   /** Monotonic time of the first disagreement since the start or the last step. */
   let againstMs: number | undefined;
-  let wrong: Extract<ClockVerdict, { kind: "wrong" }> | undefined;
+  let wrong: Extract<ClockVoteResult, { kind: "wrong" }> | undefined;
 
-  function judged(): ClockVerdict {
+  function judged(): ClockVoteResult {
     return devices.verdict(parts.clock.monotonic());
   }
 
-  function settle(verdict: Extract<ClockVerdict, { kind: "wrong" }> | undefined): void {
+  function settle(verdict: Extract<ClockVoteResult, { kind: "wrong" }> | undefined): void {
     const before = wrong;
     wrong = verdict;
     if (verdict) againstMs ??= parts.clock.monotonic();

@@ -77,12 +77,12 @@ export async function openClockWatch(options: ClockWatchOptions, runtime: Runtim
   }
 
   function holding(): boolean {
-    look();
+    detectStep();
     return holds();
   }
 
   function trusted(): boolean {
-    look();
+    detectStep();
     return current === undefined && vote.reason === undefined;
   }
 
@@ -91,14 +91,14 @@ export async function openClockWatch(options: ClockWatchOptions, runtime: Runtim
   }
 
   async function work(): Promise<void> {
-    look();
-    if (current || unjudged) await lookAgain();
+    detectStep();
+    if (current || unjudged) await reassess();
     await vote.decide();
     show();
   }
 
   /** Detects steps. A step forward is followed at once; a step back waits for a judgement. */
-  function look(): void {
+  function detectStep(): void {
     const [wall, ms] = [clock.machine, clock.monotonic()];
     const expected = seen.wall + (ms - seen.ms) * 1_000;
     const back = wall < seen.wall;
@@ -122,7 +122,7 @@ export async function openClockWatch(options: ClockWatchOptions, runtime: Runtim
     } else if (wall < earliest) take({ reason: impossible(wall) });
   }
 
-  async function lookAgain(): Promise<void> {
+  async function reassess(): Promise<void> {
     const { log } = runtime;
     const began = beganMs;
     const doubt = await judge();
@@ -222,7 +222,7 @@ export async function openClockWatch(options: ClockWatchOptions, runtime: Runtim
     /** Records the times that devices give. Returns whether one of them is ahead. */
     note(source: string, readings: readonly Reading[]): boolean {
       // Device times that arrive after a step are compared with the clock after it.
-      look();
+      detectStep();
       const isAhead = vote.note(source, readings);
       if (isAhead) show();
       return isAhead;

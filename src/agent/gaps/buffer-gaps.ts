@@ -79,7 +79,7 @@ export function bufferGaps(record: GapRecord, clock: Clock) {
 
   return {
     /** Adds a row for each interval lost since the last call, also of an earlier run. Fills rows of recovered points. */
-    look({ losses }: Pick<BufferStats, "losses">): void {
+    record({ losses }: Pick<BufferStats, "losses">): void {
       for (const loss of losses) {
         noteFound(loss);
         const known = record.losses[loss.reason];

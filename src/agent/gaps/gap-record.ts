@@ -52,12 +52,12 @@ export async function openGapRecord(folder: string, sources: readonly string[], 
 
   /** Checks and writes once a second, separately, so that a slow disk does not delay the checks. */
   function work(): readonly AsyncDisposable[] {
-    const look = () => {
+    const check = () => {
       for (const act of ticks) act();
       measure();
     };
     const failure = "maintenance of the gap record failed";
-    const works: readonly (() => void | Promise<void>)[] = [look, () => saveAndSign(false)];
+    const works: readonly (() => void | Promise<void>)[] = [check, () => saveAndSign(false)];
     return works.map((act) => {
       const step = async () => {
         try {

@@ -37,7 +37,7 @@ export interface SnapshotParts {
   /** Sources that other agents of the cluster read. */
   readonly standby?: readonly StandbySource[] | undefined;
   readonly buffer: BufferStats;
-  readonly delivery: Pick<RunningDelivery, "status" | "standstill">;
+  readonly delivery: Pick<RunningDelivery, "status" | "outage">;
   /** Recent change of the backlog; undefined: not measured yet. */
   readonly progress?: Progress | undefined;
   readonly gaps: GapSummary;
@@ -166,7 +166,7 @@ export function uploadStatus(parts: UploadParts, startedAt: EpochMicros): Upload
   const { time, config, buffer, delivery, progress } = parts;
   const { url, integration, interval: intervalMs } = config.service;
   const status = delivery.status();
-  const failure = delivery.standstill;
+  const failure = delivery.outage;
   const absent = failure ? "held" : config.cluster ? "standby" : "stopped";
   const state: UploadState = status ? states[status.state] : absent;
   const error = failure ?? (status?.lastError?.current ? status.lastError : undefined);

@@ -33,7 +33,7 @@ export interface DeliveryTerm extends AsyncDisposable {
 }
 
 /** Why there is no uploader. The uploader reports its own errors itself. */
-export interface Standstill {
+export interface DeliveryOutage {
   readonly message: string;
   readonly hint: string | undefined;
   readonly since: EpochMicros;
@@ -41,9 +41,9 @@ export interface Standstill {
 
 /** Runs from its creation. Disposing it gives the request in flight 5 s and returns all leases to the buffer. */
 export interface RunningDelivery extends AsyncDisposable {
-  /** Undefined: no uploader is running; see `standstill`. */
+  /** Undefined: no uploader is running; see `outage`. */
   status(): DeliveryStatus | undefined;
-  readonly standstill: Standstill | undefined;
+  readonly outage: DeliveryOutage | undefined;
   /** Undefined: no uploader is running. It ends with the uploader, so it must not be kept. */
   readonly uploader: Pick<Uploader, "retry" | "caller"> | undefined;
 }
@@ -53,7 +53,7 @@ export function startDelivery(parts: DeliveryParts, runtime: Runtime): RunningDe
   const stop = new AbortController();
   const backOff = new BackOff({ minMs: 1_000, maxMs: 60_000, random: runtime.random });
   let uploader: Uploader | undefined;
-  let standstill: Standstill | undefined;
+  let outage: DeliveryOutage | undefined;
 
   /** Runs one term. Without a cluster, it lasts until the agent stops. */
   async function deliver(): Promise<void> {
@@ -70,7 +70,7 @@ export function startDelivery(parts: DeliveryParts, runtime: Runtime): RunningDe
         ending,
       );
       uploader = opened;
-      standstill = undefined;
+      outage = undefined;
       backOff.reset();
       await opened.run(ending);
     } catch (error) {
@@ -98,7 +98,7 @@ export function startDelivery(parts: DeliveryParts, runtime: Runtime): RunningDe
         }
         const hint = remedyOf(error);
         const began = new Since(runtime.clock);
-        standstill = {
+        outage = {
           message: reasonOf(error),
           hint,
           get since() {
@@ -117,8 +117,8 @@ export function startDelivery(parts: DeliveryParts, runtime: Runtime): RunningDe
   const running = deliverForEver();
   return {
     status: () => uploader?.status(),
-    get standstill() {
-      return standstill;
+    get outage() {
+      return outage;
     },
     get uploader() {
       return uploader;

@@ -34,7 +34,7 @@ export interface ClusterAccess extends AsyncDisposable {
   /** `agent.name` of the configuration. */
   readonly node: string;
   /** Observes heartbeats, 2 s while all members are alive, else 6 s. Rejects with server errors. */
-  look(): Promise<ClusterState>;
+  observe(): Promise<ClusterState>;
   /** Who holds leases, without observing. */
   holders(): Promise<Pick<ClusterState, "delivers" | "sources">>;
 }
@@ -67,7 +67,7 @@ export async function openCluster({ config: file }: ConfigOptions, io: Console):
     return { ...(node !== undefined && { delivers: node }), sources };
   }
 
-  async function look(): Promise<ClusterState> {
+  async function observe(): Promise<ClusterState> {
     const alive = new Set<string>();
     const { clock } = runtime;
     const heartbeats = clusterHeartbeats(link, service.integration, clock);
@@ -109,7 +109,7 @@ export async function openCluster({ config: file }: ConfigOptions, io: Console):
     server: link.state.server?.name ?? "",
     runtime,
     node: agent.name,
-    look,
+    observe,
     holders,
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };

@@ -17,7 +17,7 @@ const lookMs = 500;
 
 export async function clusterStatus(options: ConfigOptions, io: Console): Promise<void> {
   await using cluster = await openCluster(options, io);
-  const seen = await cluster.look();
+  const seen = await cluster.observe();
   printResult(options, seen, () => report(cluster, seen), io);
 }
 
@@ -57,7 +57,7 @@ export async function drain(node: string, options: OrderOptions, io: Console): P
     const text = was ? `${node} is not drained any more` : `${node} was not drained`;
     return printResult(options, { node, drained: false, changed: was }, () => [visible(text)], io);
   }
-  const { members } = await cluster.look();
+  const { members } = await cluster.observe();
   memberOf(members, node);
   await giveOrder(cluster.state, { kind: "drain", node });
   const takes = members.filter((one) => one.alive && !one.drained && one.node !== node);
@@ -89,7 +89,7 @@ export async function move(
     const text = was ? `${source} is read by the agent that run prefers` : `${source} was not moved`;
     return printResult(options, { source, moved: false, changed: was }, () => [visible(text)], io);
   }
-  const { members, sources } = await cluster.look();
+  const { members, sources } = await cluster.observe();
   if (node === undefined)
     throw new CommandFailed(`to which agent? ${source} can be read by ${listed(ableOf(members, source))}`);
   const { alive, drained, offers } = memberOf(members, node);
@@ -115,7 +115,7 @@ export async function move(
 /** Forgets a member that will not come back, and the orders about it. */
 export async function remove(node: string, options: ConfigOptions, io: Console): Promise<void> {
   await using cluster = await openCluster(options, io);
-  const { members, sources } = await cluster.look();
+  const { members, sources } = await cluster.observe();
   if (memberOf(members, node).alive)
     throw new CommandFailed(
       `${node} is alive\n  stop its agent first; to keep it as a reserve, tagferry cluster drain ${node}`,

@@ -21,7 +21,7 @@ import { answerBytes } from "../../upload/client/rpc-client.ts";
 import { runningTakeovers } from "../shared/agent-client.ts";
 import { commandRuntime } from "../shared/command-runtime.ts";
 import { connectedWithin, openServiceClient } from "../shared/service-caller.ts";
-import { openShadowSource, refusedAddresses } from "../shared/source-look.ts";
+import { openShadowSource, refusedAddresses } from "../shared/source-scan.ts";
 import { deviceFailure, type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
 
 export interface Reached {

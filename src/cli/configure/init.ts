@@ -15,7 +15,7 @@ import { codeOf } from "../../lib/values/error-code.ts";
 import { InputOwners } from "../../mapping/input-owners.ts";
 import { drivers } from "../../source/registry.ts";
 import { commandRuntime } from "../shared/command-runtime.ts";
-import { type Looked, look } from "../shared/source-look.ts";
+import { type ScanResult, scan } from "../shared/source-scan.ts";
 import type { Console } from "../terminal/console.ts";
 import { CommandFailed, deviceFailure, type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
 import { count } from "../terminal/text.ts";
@@ -58,11 +58,15 @@ export async function init(options: InitOptions, io: Console): Promise<ExitStatu
     `${JSON.stringify(configJsonSchema(drivers), undefined, 2)}\n`,
     0o644,
   );
-  return await told(options, missing, io);
+  return await reportWritten(options, missing, io);
 }
 
 /** Reports the written file, checks it as the agent will, and reads a value of each source. */
-async function told({ config: file, unattended, offline }: InitOptions, missing: readonly string[], io: Console) {
+async function reportWritten(
+  { config: file, unattended, offline }: InitOptions,
+  missing: readonly string[],
+  io: Console,
+) {
   try {
     const config = await loadConfig(file, io.environment);
     const tags = config.sources.reduce((sum, source) => sum + source.tags.length, 0);
@@ -160,9 +164,9 @@ async function readOne(
   if (tags.length === 0)
     return { text: `${name} has no tags yet: tagferry browse lists what it offers`, exit: exitStatus.failed };
   const enough = AbortSignal.any([signal, AbortSignal.timeout(withinMs)]);
-  let last: Looked | undefined;
+  let last: ScanResult | undefined;
   try {
-    for await (const readings of look(source, config, new InputOwners(), () => {}, commandRuntime(), enough)) {
+    for await (const readings of scan(source, config, new InputOwners(), () => {}, commandRuntime(), enough)) {
       const good = readings.find(({ value }) => value !== undefined);
       if (good) {
         const full = [good.value, good.unit, good.text].filter((part) => part !== undefined).join(" ");

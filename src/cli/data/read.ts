@@ -156,10 +156,10 @@ async function itemsOf(
 
 /** A message for an unknown input: a similar name, or that nothing was delivered yet. */
 function unknownSignal(input: string, configured: ConfiguredInputs): string {
-  const said = `the service has no signal ${input}`;
-  if (configured.has(input)) return `${said}: it has one with the first points; tagferry status tells of delivery`;
+  const message = `the service has no signal ${input}`;
+  if (configured.has(input)) return `${message}: it has one with the first points; tagferry status tells of delivery`;
   const near = nearest(input, configured.fixed.keys());
-  return `${said}, nor does the configuration name it${near === undefined ? "" : `; did you mean ${near}?`}`;
+  return `${message}, nor does the configuration name it${near === undefined ? "" : `; did you mean ${near}?`}`;
 }
 
 const height = 10;

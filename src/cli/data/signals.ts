@@ -27,7 +27,7 @@ interface SignalsOptions extends ConfigOptions {
 export async function diffSignals(options: SignalsOptions, io: Console): Promise<void> {
   await using work = await prepare(options, io);
   const publishes = work.config.service.signals.publish !== "off";
-  tell(await planOf(work, publishes, io), options, io);
+  printPlan(await planOf(work, publishes, io), options, io);
 }
 
 /** Saves new and changed signals. Resolves with `failed` if some are refused. Rejects as `MethodCaller.call` does. */
@@ -36,7 +36,7 @@ export async function signalsSave(options: SignalsOptions, io: Console): Promise
   const { caller } = work.service;
   const plan = await planOf(work, false, io);
   if (options.dryRun === true) {
-    tell(plan, options, io);
+    printPlan(plan, options, io);
     return exitStatus.done;
   }
   const savings = toSave(plan).map(({ input, view }) => ({ key: input, view: saveViewIn(caller.version, view) }));
@@ -59,7 +59,7 @@ export async function signalsSave(options: SignalsOptions, io: Console): Promise
         );
   io.progress(undefined);
   const rejected = refused.map(({ key, reason }) => ({ input: key, reason }));
-  tell(plan, options, io, { saved, refused: rejected });
+  printPlan(plan, options, io, { saved, refused: rejected });
   return rejected.length === 0 ? exitStatus.done : exitStatus.failed;
 }
 
@@ -78,7 +78,7 @@ export async function signalsPublish(options: SignalsOptions, io: Console): Prom
   io.progress(undefined);
   // Saving is another command.
   const items = { ...plan, steps: undefined };
-  tell(items, options, io, options.dryRun === true ? undefined : { published, refused });
+  printPlan(items, options, io, options.dryRun === true ? undefined : { published, refused });
   return refused.length === 0 ? exitStatus.done : exitStatus.failed;
 }
 
@@ -162,7 +162,7 @@ interface Done {
   readonly refused: readonly { readonly input: string; readonly reason: string }[];
 }
 
-function tell(plan: SignalPlan, options: SignalsOptions, io: Console, done?: Done): void {
+function printPlan(plan: SignalPlan, options: SignalsOptions, io: Console, done?: Done): void {
   const { saved, published, refused = [] } = done ?? {};
   const lines = () => [
     ...planLines(plan),

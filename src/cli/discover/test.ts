@@ -9,7 +9,7 @@ import { InputOwners } from "../../mapping/input-owners.ts";
 import type { RefusedInput } from "../../mapping/mapping.ts";
 import { formatTimestamp } from "../../wire/timestamp.ts";
 import { commandRuntime } from "../shared/command-runtime.ts";
-import { type FindingsListener, type Looked, look } from "../shared/source-look.ts";
+import { type FindingsListener, type ScanResult, scan } from "../shared/source-scan.ts";
 import type { Console, Screen } from "../terminal/console.ts";
 import { CommandFailed, deviceFailure, type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
 import { columns, count, exactNumber, span } from "../terminal/text.ts";
@@ -74,7 +74,7 @@ async function testSource(
     faults = ["lastUnnamed", "lastMalformed"].flatMap((fault) => (fault in details ? [String(details[fault])] : []));
   };
   try {
-    for await (const readings of look(source, config, owners, onFindings, runtime, stop)) {
+    for await (const readings of scan(source, config, owners, onFindings, runtime, stop)) {
       for (const reading of readings) {
         const { tag, value } = reading;
         const isFirst = silent.delete(tag);
@@ -92,7 +92,7 @@ async function testSource(
       return failure(name, error, live ? { complain() {} } : io);
     }
   } finally {
-    enough.abort(new Error("the look is over"));
+    enough.abort(new Error("the scan is over"));
   }
   for (const tag of silent) {
     const input = rules[tag]?.input ?? "";
@@ -120,7 +120,7 @@ function failure(source: string, error: unknown, io: Pick<Console, "complain">):
   return deviceFailure(error).exit;
 }
 
-function cells({ source, input, raw, value, text, unit, time, clock, quality, reason, address }: Looked): string[] {
+function cells({ source, input, raw, value, text, unit, time, clock, quality, reason, address }: ScanResult): string[] {
   const mapped = value === undefined ? "no point" : [value, unit, text].filter((part) => part !== undefined).join(" ");
   return [
     source,
@@ -139,7 +139,7 @@ function short(text: string): string {
   return text.length > longest ? `${text.slice(0, longest)}…` : text;
 }
 
-function jsonOf({ tag: _tag, refused: _refused, time, raw, ...rest }: Looked): string {
+function jsonOf({ tag: _tag, refused: _refused, time, raw, ...rest }: ScanResult): string {
   return JSON.stringify({ ...rest, raw, time: formatTimestamp(time) }, exactNumber);
 }
 
@@ -148,28 +148,28 @@ const everyMs = 200;
 
 export class LiveTable {
   readonly #screen: Screen;
-  readonly #cells: (looked: Looked) => readonly string[];
+  readonly #cells: (result: ScanResult) => readonly string[];
   readonly #rows = new Map<string, { readonly cells: readonly string[]; readonly good: boolean }>();
   readonly #states = new Map<string, string>();
   #readings = 0;
   #due: NodeJS.Timeout | undefined;
 
-  constructor(screen: Screen, sources: readonly string[], cells: (looked: Looked) => readonly string[]) {
+  constructor(screen: Screen, sources: readonly string[], cells: (result: ScanResult) => readonly string[]) {
     this.#screen = screen;
     this.#cells = cells;
     for (const source of sources) this.#states.set(source, "connecting");
     this.#draw();
   }
 
-  add(source: string, readings: readonly Looked[]): void {
+  add(source: string, readings: readonly ScanResult[]): void {
     this.#states.set(source, "reads");
     this.#readings += readings.length;
-    for (const looked of readings) {
-      const { input, tag, address, value } = looked;
+    for (const result of readings) {
+      const { input, tag, address, value } = result;
       const key = `${source} ${value === undefined ? `${tag} ${address}` : input}`;
       // Without a value, the row is keyed by its address. It is replaced once the Input ID is known.
       if (value !== undefined) this.#rows.delete(`${source} ${tag} ${address}`);
-      this.#rows.set(key, { cells: this.#cells(looked), good: value !== undefined });
+      this.#rows.set(key, { cells: this.#cells(result), good: value !== undefined });
     }
     this.#due ??= setTimeout(() => this.#draw(), everyMs);
   }

@@ -16,7 +16,7 @@ export async function listTrust(options: ConfigOptions, io: Console): Promise<vo
   printResult(options, known, () => (known.length === 0 ? none : known.flatMap(shown)), io);
 }
 
-const said = {
+const consequences = {
   accept: "trusted from the next attempt to connect on",
   reject: "trusted no longer; a connection that stands goes on until it ends or the agent restarts",
 };
@@ -35,7 +35,7 @@ export async function decideTrust(
   const known = await knownCertificates(folder);
   const certificate = known.find((each) => [each.thumbprint, each.sha256].includes(wanted));
   if (!done.includes(true)) throw new CommandFailed(whyNot(thumbprint, certificate), exitStatus.usage);
-  printResult(options, certificate, () => [...(certificate ? shown(certificate) : []), said[decision]], io);
+  printResult(options, certificate, () => [...(certificate ? shown(certificate) : []), consequences[decision]], io);
 }
 
 /** Why there is nothing to decide. */

@@ -100,7 +100,7 @@ function partsOf(
   runCommand: RunCommand,
 ): Record<string, Gather> {
   const { config: file } = options;
-  const said = (...args: string[]) => ran(runCommand, [...args, "--json"], io);
+  const outputOf = (...args: string[]) => ran(runCommand, [...args, "--json"], io);
   const url = () => agentUrl(options, io);
   const asked = async (path: string) => (await callAgent(await url(), { path }, io.signal)).text;
   const hasCertificates = config?.sources.some(({ driver }) => driver.certificates) === true;
@@ -108,7 +108,7 @@ function partsOf(
     "versions.json": async () => versions(),
     "config.yaml": () => shown(file, io),
     ...(config && { "config-effective.json": async () => effective(config) }),
-    "check.json": () => said("check", "-c", file),
+    "check.json": () => outputOf("check", "-c", file),
     "status.json": () => asked("/api/status"),
     "health.json": async () => `${await asked("/healthz")}\n${await asked("/readyz")}`,
     "metrics.txt": () => asked("/metrics"),
@@ -121,11 +121,11 @@ function partsOf(
       }
     },
     ...(config && {
-      "buffer.json": () => said("buffer", "stat", config.agent.dataDir),
-      "rejects.json": () => said("rejects", "list", "-c", file),
-      "gaps.json": () => said("gaps", "-c", file),
+      "buffer.json": () => outputOf("buffer", "stat", config.agent.dataDir),
+      "rejects.json": () => outputOf("rejects", "list", "-c", file),
+      "gaps.json": () => outputOf("gaps", "-c", file),
     }),
-    ...(hasCertificates && { "trust.json": () => said("trust", "list", "-c", file) }),
+    ...(hasCertificates && { "trust.json": () => outputOf("trust", "list", "-c", file) }),
   };
 }
 
@@ -182,7 +182,7 @@ function about(time: Date, names: readonly string[], missing: ReadonlyMap<string
 ${names.map((name) => `  ${name}`).join("\n")}
 
 Passwords, tokens and keys are *** wherever they stood; comments of the configuration are left out.
-${missing.size === 0 ? "" : `\nNot in it:\n${[...missing].map((said) => `  ${said.join(": ")}`).join("\n")}\n`}`;
+${missing.size === 0 ? "" : `\nNot in it:\n${[...missing].map((entry) => `  ${entry.join(": ")}`).join("\n")}\n`}`;
 }
 
 async function knownSecrets(config: Config | undefined): Promise<ReadonlySet<string>> {

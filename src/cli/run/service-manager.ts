@@ -35,7 +35,7 @@ export function serviceManager(
     };
   let living: AsyncDisposable | undefined;
   let complained = false;
-  const tell = async (...states: readonly string[]) => {
+  const notifyManager = async (...states: readonly string[]) => {
     const failure = await notify(states, socket);
     if (failure === undefined || complained) return;
     complained = true;
@@ -44,19 +44,19 @@ export function serviceManager(
   const timeoutMs = Number(timeout) / 1_000;
   const mine = watched === undefined || Number(watched) === process.pid;
   const sign = async () => {
-    if (alive()) await tell("WATCHDOG=1");
+    if (alive()) await notifyManager("WATCHDOG=1");
   };
   const signs = { everyMs: timeoutMs / signsPerTimeout, first: "now", failure: "systemd gets no heartbeats" } as const;
   return {
     async ready(status) {
-      await tell("READY=1", `STATUS=${status}`);
+      await notifyManager("READY=1", `STATUS=${status}`);
       if (timeoutMs > 0 && mine) living ??= repeat(sign, signs, runtime);
     },
-    reloading: () => tell("RELOADING=1"),
-    reloaded: () => tell("READY=1"),
+    reloading: () => notifyManager("RELOADING=1"),
+    reloaded: () => notifyManager("READY=1"),
     async [Symbol.asyncDispose]() {
       await living?.[Symbol.asyncDispose]();
-      await tell("STOPPING=1");
+      await notifyManager("STOPPING=1");
     },
   };
 }

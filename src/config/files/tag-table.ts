@@ -209,10 +209,10 @@ export function parseCsv(given: string): Table {
   const body = text.slice(named?.[0].length ?? 0);
   const firstLine = named ? 2 : 1;
   let broken: Table["broken"];
-  const look = (of: string, line: number, column: number, fault: CellFault | undefined) => {
+  const onCell = (of: string, line: number, column: number, fault: CellFault | undefined) => {
     if (fault) broken ??= { text: of, line, column, fault };
   };
-  for (const _row of csvRows(body, separator, look, firstLine));
+  for (const _row of csvRows(body, separator, onCell, firstLine));
   return { rows: () => filled(csvRows(body, separator, cellOf, firstLine)), decimalComma, broken };
 }
 

@@ -70,10 +70,10 @@ export class Issues {
   }
 
   /** All texts of a file pass through here into messages, so that secrets are removed. */
-  #add(severity: ConfigIssue["severity"], place: Place, said: string, advice: string | undefined): void {
+  #add(severity: ConfigIssue["severity"], place: Place, text: string, advice: string | undefined): void {
     const { at } = place;
     const path = withoutSecrets(place.path);
-    const message = withoutSecrets(said);
+    const message = withoutSecrets(text);
     const hint = advice === undefined ? undefined : withoutSecrets(advice);
     // An issue about the whole file has no excerpt.
     const whole = path === "" && "kind" in place;

@@ -4,9 +4,9 @@ export function nearest(given: string, names: Iterable<string>): string | undefi
   let best: string | undefined;
   let least = Math.max(1, Math.floor(given.length / 3)) + 1;
   for (const name of names) {
-    const away = distance(wanted, name.toLowerCase(), least);
-    if (away < least) {
-      least = away;
+    const edits = distance(wanted, name.toLowerCase(), least);
+    if (edits < least) {
+      least = edits;
       best = name;
     }
   }

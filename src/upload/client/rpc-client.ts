@@ -165,9 +165,9 @@ function verdictOnError(error: RpcErrorObject, clean: Clean): CallOutcome {
 
 /** Messages about single resources appear in the log and in the rejects. */
 function cleaned({ code, message, data }: RpcErrorObject, clean: Clean): RpcErrorObject {
-  const invalidResources = data?.invalidResources?.map(({ message: said, invalidFields, ...one }) => {
+  const invalidResources = data?.invalidResources?.map(({ message: text, invalidFields, ...one }) => {
     const fields = Object.entries(invalidFields ?? {}).map(([path, texts]) => [path, texts.map(clean)]);
-    return { ...one, message: clean(said), invalidFields: Object.fromEntries(fields) };
+    return { ...one, message: clean(text), invalidFields: Object.fromEntries(fields) };
   });
   return { code, message: clean(message), data: data && { ...data, ...(invalidResources && { invalidResources }) } };
 }

@@ -106,18 +106,18 @@ export async function signalsOf(result: unknown, inputs: readonly InputId[]): Pr
   return ids;
 }
 
-/** Calls `look` for each of `inputs` with its Signal ID in the result, or undefined. */
+/** Calls `each` for each of `inputs` with its Signal ID in the result, or undefined. */
 async function forEachSignal(
   result: unknown,
   inputs: readonly InputId[],
-  look: (input: InputId, id: SignalId | undefined) => void,
+  each: (input: InputId, id: SignalId | undefined) => void,
 ): Promise<void> {
   const parsed = summarized.safeParse(result);
   const signalsByInput = parsed.success ? parsed.data.signalsByInput : {};
   await forEachInSlices(
     inputs,
     () => summaryWork,
-    (input) => look(input, Object.hasOwn(signalsByInput, input) ? idOf(signalsByInput[input]) : undefined),
+    (input) => each(input, Object.hasOwn(signalsByInput, input) ? idOf(signalsByInput[input]) : undefined),
   );
 }
 

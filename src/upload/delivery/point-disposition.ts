@@ -31,7 +31,7 @@ export interface Settled {
 }
 
 /** Filter for inputs. */
-type Says = (input: InputId) => boolean;
+type InputFilter = (input: InputId) => boolean;
 type Probe = Extract<InFlightRequest, { kind: "probe" }>;
 
 const weight = ({ count }: { readonly count: number }) => count;
@@ -47,7 +47,7 @@ function merged(columns: readonly SubBatchColumn[]): SubBatchColumn[] {
   return [...byInput.values()];
 }
 
-function chosen(parts: QueueColumns, isWanted: Says): QueueColumns {
+function chosen(parts: QueueColumns, isWanted: InputFilter): QueueColumns {
   const wanted = [...parts].filter(({ source }) => isWanted(source.input));
   return new PlannedColumns(
     wanted.map(({ source }) => source),
@@ -94,7 +94,7 @@ export function pointDisposition(parts: PointDispositionParts, breaker: Breaker,
   }
 
   /** Columns of the selected inputs. Those of a fresh request leave the window. */
-  async function columnsOf(inFlight: InFlightRequest, isWanted: Says): Promise<readonly SubBatchColumn[]> {
+  async function columnsOf(inFlight: InFlightRequest, isWanted: InputFilter): Promise<readonly SubBatchColumn[]> {
     if (inFlight.kind !== "fresh") return inFlight.subBatch.columns.filter(({ input }) => isWanted(input));
     const columns: SubBatchColumn[] = [];
     await inSlices(
@@ -163,7 +163,7 @@ export function pointDisposition(parts: PointDispositionParts, breaker: Breaker,
     joinDrained,
     report,
     /** Settles the points of the inputs selected by `isStored` (default: all), and ends the search for them. */
-    async settle(inFlight: InFlightRequest, isStored?: Says): Promise<Settled> {
+    async settle(inFlight: InFlightRequest, isStored?: InputFilter): Promise<Settled> {
       const { window, parked, bisection } = parts;
       let points = 0;
       if (inFlight.kind === "fresh") {
@@ -196,7 +196,7 @@ export function pointDisposition(parts: PointDispositionParts, breaker: Breaker,
       }
     },
     /** Resends inputs that the answer omits, and parks those omitted too often. */
-    async leaveOut(inFlight: InFlightRequest, isDecided: Says): Promise<void> {
+    async leaveOut(inFlight: InFlightRequest, isDecided: InputFilter): Promise<void> {
       const { parked, parks, bisection } = parts;
       const again: SubBatchColumn[] = [];
       for (const input of new Set(inFlight.frame.inputs)) {

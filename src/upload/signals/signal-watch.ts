@@ -90,7 +90,7 @@ export function signalWatch(parts: SignalWatchParts, runtime: Runtime) {
   /** Inputs saved since the current comparison began. The signals that it reads may be older. */
   const savedMeanwhile = new Set<InputId>();
   /** Input → difference that was saved again. If the next comparison finds it unchanged, saving does not help. */
-  const mended = new Map<InputId, string>();
+  const savedAgain = new Map<InputId, string>();
   let current: SignalWatchStatus = {
     checkedAt: undefined,
     error: undefined,
@@ -108,7 +108,7 @@ export function signalWatch(parts: SignalWatchParts, runtime: Runtime) {
     published && mode !== "off" ? new ItemPublisher({ caller, published, mode, require, log: runtime.log }) : undefined;
 
   /** Resolves with milliseconds to wait before a retry; 0 after success. */
-  async function look(stop: AbortSignal): Promise<number> {
+  async function compare(stop: AbortSignal): Promise<number> {
     news = false;
     savedMeanwhile.clear();
     try {
@@ -189,7 +189,7 @@ export function signalWatch(parts: SignalWatchParts, runtime: Runtime) {
     const { catalog } = parts;
     const entry = catalog.entry(input);
     catalog.learn(input, stored.id);
-    if (changes.length === 0) mended.delete(input);
+    if (changes.length === 0) savedAgain.delete(input);
     // With `createOnly`, differences are intended.
     if (changes.length === 0 || options.signals.createOnly || !entry?.saved) return false;
     const reason = changes.map(({ attribute }) => attribute).join(", ");
@@ -203,11 +203,11 @@ export function signalWatch(parts: SignalWatchParts, runtime: Runtime) {
 
   function again(input: InputId, what: string, reason: string, kept: NamedReason[]): boolean {
     if (savedMeanwhile.has(input)) return false;
-    if (mended.get(input) === what) {
+    if (savedAgain.get(input) === what) {
       kept.push({ input, reason });
       return false;
     }
-    mended.set(input, what);
+    savedAgain.set(input, what);
     parts.catalog.markSaved(input, undefined, undefined);
     return true;
   }
@@ -251,7 +251,7 @@ export function signalWatch(parts: SignalWatchParts, runtime: Runtime) {
         const wanted = now >= due || (news && itemPublisher !== undefined);
         const settled = parts.catalog.pending.size === 0 || now >= due + patienceMs;
         if (stop.aborted || !wanted || !settled || now < earliest) continue;
-        const waitMs = await look(stop);
+        const waitMs = await compare(stop);
         earliest = clock.monotonic() + Math.max(newsMs, waitMs);
         due = clock.monotonic() + (waitMs > 0 ? Math.min(waitMs, everyMs) : everyMs);
       }

@@ -136,7 +136,7 @@ test("an agent that cannot begin its term lets another one deliver and tries aga
     await clock.advance(1_000);
     return tries > 2;
   });
-  expect(delivery.standstill).toBeUndefined();
+  expect(delivery.outage).toBeUndefined();
   expect(runtime.lines.map(({ level }) => level)).not.toContain("error");
 });
 

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { AgentClock } from "../../../src/agent/clock/agent-clock.ts";
 import { ClockHold } from "../../../src/agent/clock/clock-hold.ts";
-import { clockVerdict, DeviceClocks } from "../../../src/agent/clock/clock-vote.ts";
+import { clockVoteResult, DeviceClocks } from "../../../src/agent/clock/clock-vote.ts";
 import { type ClockWatchOptions, openClockWatch } from "../../../src/agent/clock/clock-watch.ts";
 import type { Delivery, Reading, TagId } from "../../../src/core/source.ts";
 import { BoundedQueue } from "../../../src/lib/flow/hand-over.ts";
@@ -272,10 +272,10 @@ test("one device against one, one device alone, and devices that disagree with e
   const near = fc.integer({ min: -minuteUs, max: minuteUs });
   fc.assert(
     fc.property(off, fc.array(near, { maxLength: 5 }), (wrong, agreeing) => {
-      expect(clockVerdict([wrong, ...agreeing]).kind).not.toBe("wrong");
-      expect(clockVerdict([wrong, wrong + 2 * minuteUs]).kind).not.toBe("wrong");
+      expect(clockVoteResult([wrong, ...agreeing]).kind).not.toBe("wrong");
+      expect(clockVoteResult([wrong, wrong + 2 * minuteUs]).kind).not.toBe("wrong");
       const spread = agreeing.map((_, i) => wrong + (i + 1) * 2 * minuteUs);
-      expect(clockVerdict(spread).kind).not.toBe("wrong");
+      expect(clockVoteResult(spread).kind).not.toBe("wrong");
     }),
     runs(200),
   );
@@ -293,9 +293,9 @@ test("the clock is wrong if and only if a majority of counted devices is off in 
       const largest = Math.max(0, ...off.map((low) => off.filter((x) => x >= low && x - low <= minuteUs).length));
       const agreeing = offsets.length - off.length;
       const wrong = largest >= 2 && largest > offsets.length / 2 && largest > agreeing + 1;
-      expect(clockVerdict(offsets).kind === "wrong").toBe(wrong);
-      expect(clockVerdict(offsets.toReversed()).kind === "wrong").toBe(wrong);
-      const mirrored = clockVerdict(offsets.map((each) => -each));
+      expect(clockVoteResult(offsets).kind === "wrong").toBe(wrong);
+      expect(clockVoteResult(offsets.toReversed()).kind === "wrong").toBe(wrong);
+      const mirrored = clockVoteResult(offsets.map((each) => -each));
       expect(mirrored.kind === "wrong").toBe(wrong);
     }),
     runs(300),

@@ -182,7 +182,7 @@ async function partsOf(buffer: Partial<BufferStats>) {
     config: { ...config, warnings: [] },
     sources: [],
     buffer: { ...emptyBuffer, ...buffer },
-    delivery: { status: () => undefined, standstill: undefined },
+    delivery: { status: () => undefined, outage: undefined },
     gaps: { open: 0, day: 0, dayLost: 0, revision: 0 },
   };
 }

@@ -98,7 +98,7 @@ export class Compactor {
       (each) =>
         each.sealed &&
         each.headerKnown &&
-        !each.needsMending &&
+        !each.needsRepair &&
         each.header.kind === "hot" &&
         each.unsettledPoints > 0 &&
         each.blocksOut === 0 &&

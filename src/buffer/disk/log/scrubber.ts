@@ -31,8 +31,8 @@ export function openScrubber({
   let job: { readonly segment: Segment; readonly salt: number; at: number } | undefined;
 
   function isDue(segment: Segment, uptime: number): boolean {
-    const { header, lastUptime, needsMending, sealed, unsettledPoints } = segment;
-    if (!sealed || unsettledPoints === 0 || needsMending || uptime - lastUptime <= coldAfterMs) return false;
+    const { header, lastUptime, needsRepair, sealed, unsettledPoints } = segment;
+    if (!sealed || unsettledPoints === 0 || needsRepair || uptime - lastUptime <= coldAfterMs) return false;
     const before = checked.get(segment);
     return before?.salt !== header.salt || uptime - before.at > againAfterMs;
   }

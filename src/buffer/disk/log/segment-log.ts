@@ -140,7 +140,7 @@ export class SegmentLog {
     try {
       writer.seal();
     } catch (error) {
-      writer.segment.needsMending = true;
+      writer.segment.needsRepair = true;
       this.#options.note("warn", { err: String(error) }, "a segment could not be sealed");
     }
     this.#options.leases.keepIndex(writer.segment);
@@ -161,7 +161,7 @@ export class SegmentLog {
     this.#writer = undefined;
     if (!writer) return;
     writer.abandon();
-    writer.segment.needsMending = true;
+    writer.segment.needsRepair = true;
     this.#options.leases.keepIndex(writer.segment);
   }
 }

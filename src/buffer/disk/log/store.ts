@@ -12,7 +12,7 @@ import { InputTable, type PointColumns } from "../format/input-table.ts";
 import { recover } from "../recovery/recovery.ts";
 import type { LogEnvironment, StoreOptions, TimestampPair } from "../segments/environment.ts";
 import { InputMarks } from "../segments/input-marks.ts";
-import { mendSegment } from "../segments/seal.ts";
+import { repairSegment } from "../segments/seal.ts";
 import type { Segment } from "../segments/segment.ts";
 import { type Bounds, openBounds } from "./bounds.ts";
 import { CheckpointWriter } from "./checkpoint-writer.ts";
@@ -131,7 +131,7 @@ export class Store {
   /** To be called every few seconds: enforces the limits, writes the state, and recovers from disk errors. */
   tick(now: TimestampPair): void {
     for (const segment of this.#segments)
-      if (segment.needsMending) mendSegment(segment, this.#environment.disk, this.#environment.checksum);
+      if (segment.needsRepair) repairSegment(segment, this.#environment.disk, this.#environment.checksum);
     try {
       this.#log.leaveDeleted(now);
       this.#bounds.dropOld(now);

@@ -70,7 +70,7 @@ export function readSeal(bytes: Uint8Array, salt: number, checksum: Checksum): S
  * after the last intact record and truncates the file there. Returns the error of the disk, or undefined on success.
  * The segment is readable in either case.
  */
-export function mendSegment(
+export function repairSegment(
   segment: Segment,
   disk: Disk,
   checksum: Checksum,
@@ -85,7 +85,7 @@ export function mendSegment(
       const end = seal ? writeEnd(file, segment, checksum) : segment.bytes;
       file.sync();
       segment.bytes = end;
-      segment.needsMending = false;
+      segment.needsRepair = false;
     });
     return undefined;
   } catch (error) {

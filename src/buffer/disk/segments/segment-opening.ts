@@ -8,7 +8,7 @@ import type { Checksum } from "../format/record.ts";
 import { segmentHeaderBytes } from "../format/segment-header.ts";
 import { type SegmentIndex, scanSegment } from "../format/segment-index.ts";
 import type { LogEnvironment } from "./environment.ts";
-import { mendSegment, readSeal, sealBytes } from "./seal.ts";
+import { readSeal, repairSegment, sealBytes } from "./seal.ts";
 import { Segment } from "./segment.ts";
 import { type FoundFile, type FoundSegment, ownSegments, setAside, tidy } from "./segment-finding.ts";
 
@@ -98,10 +98,10 @@ function openSegment(found: FoundSegment, limit: number, options: OpeningOptions
   });
   segment.sealed = true;
   if (segment.points > 0 && (!segment.headerKnown || !isSealed)) {
-    const error = mendSegment(segment, disk, checksum, { header: !segment.headerKnown, seal: !isSealed });
+    const error = repairSegment(segment, disk, checksum, { header: !segment.headerKnown, seal: !isSealed });
     // The segment is readable nevertheless, and is scanned again at the next start.
     if (error !== undefined) {
-      segment.needsMending = true;
+      segment.needsRepair = true;
       note("warn", { segment: found.name, err: error }, "cannot repair a segment");
     }
   }

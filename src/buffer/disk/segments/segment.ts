@@ -20,7 +20,7 @@ export class Segment {
   lastUptime: number;
   sealed = false;
   /** The file lacks its seal, or has bytes after the last intact record. */
-  needsMending = false;
+  needsRepair = false;
   /** Kept for the newest segments and those read last. */
   index: SegmentIndex | undefined;
   /** Settled, dropped or lost points, which will not be leased again. */

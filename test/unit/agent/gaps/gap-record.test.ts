@@ -451,15 +451,15 @@ test("points lost from the buffer are rows with their number, also over restarts
         .map(({ points, from, to }) => ({ points, from, to }));
     const spanOf = ({ points, from, to }: LossInterval) => ({ points, from, to });
     const before = bufferGaps(story.record, story.clock);
-    before.look(loss(10, first));
-    before.look(loss(10, first));
+    before.record(loss(10, first));
+    before.record(loss(10, first));
     expect(rows()).toEqual([spanOf(first)]);
     await story.restart({ killed: false, afterMs: 1 });
     const after = bufferGaps(story.record, story.clock);
-    after.look(loss(10, first));
-    after.look(loss(25, grown));
+    after.record(loss(10, first));
+    after.record(loss(25, grown));
     expect(rows()).toEqual([spanOf(grown)]);
-    after.look(loss(30, grown, second));
+    after.record(loss(30, grown, second));
     // Points that were delivered between two losses are in neither row.
     expect(rows()).toEqual([spanOf(second), spanOf(grown)]);
   }));
@@ -471,8 +471,8 @@ test("losses of a buffer that replaced another one are rows as well", () =>
       losses: [{ reason: "missing", points, from: at, to: at, intervals: [{ number: 0, points, from: at, to: at }] }],
     });
     const gaps = bufferGaps(story.record, story.clock);
-    gaps.look(loss(100));
-    gaps.look(loss(7));
+    gaps.record(loss(100));
+    gaps.record(loss(7));
     expect(story.record.list(0, 9).gaps.map(({ points }) => points)).toEqual([7, 100]);
   }));
 
@@ -484,13 +484,13 @@ test("a loss whose points are found again is filled, and a later loss is a row o
       losses: [{ reason: "missing", points, found, from: at, to: at, intervals }],
     });
     const gaps = bufferGaps(story.record, story.clock);
-    gaps.look(loss(100, 0, interval(0, 100)));
-    gaps.look(loss(40, 60, interval(0, 40)));
+    gaps.record(loss(100, 0, interval(0, 100)));
+    gaps.record(loss(40, 60, interval(0, 40)));
     const rows = () => story.record.list(0, 9).gaps.map(({ points, state }) => `${points} ${state}`);
     expect(rows()).toEqual(["40 lost"]);
-    gaps.look(loss(0, 100, interval(0, 0)));
+    gaps.record(loss(0, 100, interval(0, 0)));
     expect(rows()).toEqual(["40 filled"]);
-    gaps.look(loss(7, 100, interval(0, 0), interval(1, 7)));
+    gaps.record(loss(7, 100, interval(0, 0), interval(1, 7)));
     expect(rows()).toEqual(["7 lost", "40 filled"]);
   }));
 

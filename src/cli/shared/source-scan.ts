@@ -25,7 +25,7 @@ export async function openShadowSource(
   signal: AbortSignal,
 ): Promise<ShadowSource> {
   await using opened = new AsyncDisposableStack();
-  const temporary = await mkdtemp(join(tmpdir(), "tagferry-look-"));
+  const temporary = await mkdtemp(join(tmpdir(), "tagferry-scan-"));
   opened.defer(() => rm(temporary, { recursive: true, force: true }));
   const dataDir = resolve(agent.dataDir);
   const stateDir = resolve(dataDir, "sources", name);
@@ -43,7 +43,7 @@ export async function openShadowSource(
 }
 
 /** A reading, and what is mapped of it. `value` undefined: it gives no point. */
-export interface Looked
+export interface ScanResult
   extends Pick<Reading, "tag" | "address" | "time" | "clock" | "quality">,
     Pick<TagState, "input" | "value" | "text" | "unit" | "reason"> {
   readonly source: string;
@@ -59,14 +59,14 @@ export type FindingsListener = (
 ) => void;
 
 /** Yields the readings of each delivery until `signal` aborts. Throws as `Driver.open` and `Source.deliveries` do. */
-export async function* look(
+export async function* scan(
   source: ConfiguredSource,
   config: Config,
   owners: InputOwners,
   onFindings: FindingsListener,
   runtime: Runtime,
   signal: AbortSignal,
-): AsyncGenerator<readonly Looked[]> {
+): AsyncGenerator<readonly ScanResult[]> {
   // Every mapped value is shown, so `report` is switched off.
   const rules = source.rules.map((rule) => ({ ...rule, report: "off" as const }));
   const ambiguities = ambiguitiesOf(source);
@@ -88,7 +88,7 @@ export async function* look(
         const point = points[i];
         const refusal = point ? undefined : mapping.refusalOf(tag, captures, address);
         const state = point ? byInput.get(point.input) : (byAddress.get(`${tag} ${address}`) ?? byTag.get(tag));
-        return { ...looked(source.name, reading, point, refusal, state), raw: given.readings[i]?.value };
+        return { ...resultOf(source.name, reading, point, refusal, state), raw: given.readings[i]?.value };
       });
       onFindings(mapping.refusals());
     }
@@ -114,13 +114,13 @@ function pointsOf({ readings, descriptions }: Delivery, mapping: Mapping): reado
   return readings.map((reading) => mapping.map({ readings: [reading], descriptions: [] })[0]);
 }
 
-function looked(
+function resultOf(
   source: string,
   reading: Reading,
   point: Point | undefined,
   refusal: RefusedInput | undefined,
   state: TagState | undefined,
-): Looked {
+): ScanResult {
   const { tag, address, value: raw, time, clock, quality, reason } = reading;
   const value = point?.value;
   return {
