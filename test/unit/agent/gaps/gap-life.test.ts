@@ -1,4 +1,4 @@
-// The states of a gap are the same in the code's table, in the README and in the behaviour of the rows.
+// The states of a gap are the same in the code's table, in the document and in the behaviour of the rows.
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { expect, test } from "vitest";
@@ -13,8 +13,8 @@ const cells = (event: GapEvent) => {
   return states.map((state) => next[state] ?? "");
 };
 
-test("the table in the README equals the one in the code", () => {
-  const text = readFileSync(resolve(import.meta.dirname, "../../../../src/agent/gaps/README.md"), "utf8");
+test("the table in the document equals the one in the code", () => {
+  const text = readFileSync(resolve(import.meta.dirname, "../../../../docs/internals.md"), "utf8");
   const rows = text
     .split("\n")
     .map((line) => line.split("|").map((cell) => cell.trim().replaceAll("`", "")))
