@@ -97,6 +97,8 @@ async function readTable(name: string, node: ConfigNode, environment: Environmen
     );
     return noRows;
   }
+  const twice = header.find(({ text }, i) => text !== "" && header.findIndex((other) => other.text === text) < i);
+  if (twice) issues.error({ at: place(twice), path: node.path }, `column ${twice.text} stands here twice`);
   const entries = () => entriesOfTable(rows(), { decimalComma, file, path: node.path, issues });
   if (!text.includes("${")) return entries;
   const list: ListNode = { kind: "list", at: node.at, path: node.path, items: [...entries()] };

@@ -53,7 +53,7 @@ sources:
           - { input: hall1.m2.voltage, scale: 0.01 }   # the same input: over the template's
 \`\`\`
 
-Lists may be kept in a spreadsheet: \`tagsFrom: tags.csv\` in addition to or instead of \`tags\`, \`devicesFrom\` likewise. The first row names the columns like the keys (\`input\`, \`at\`, \`scale\`, \`signal.engUnit\`, \`vars.dev\`); cells are separated by commas, semicolons (then numbers may have a decimal comma) or tabs, whichever is most frequent in the header, or as a first line \`sep=|\` sets it. Rows that begin with \`#\` are comments. An empty cell leaves its field unset.
+Lists may be kept in a spreadsheet: \`tagsFrom: tags.csv\` in addition to or instead of \`tags\`, \`devicesFrom\` likewise. The first row names the columns like the keys (\`input\`, \`at\`, \`scale\`, \`signal.engUnit\`, \`vars.dev\`); cells are separated by commas, semicolons (then numbers may have a decimal comma) or tabs, whichever is most frequent in the header, or as a first line \`sep=|\` sets it. Rows that begin with \`#\` are comments. An empty cell leaves its field unset. A cell in brackets or braces is a list or a map: \`[north, hall1]\` in a column \`signal.labels.site\`.
 
 \`template\` names a template, or a list of them, on a device or on an entry of \`tags\`. \`vars\` stands on a source, a device or a tag; \`{name}\` is replaced in every field. Names that no variable has are filled by what the address captures.`;
 

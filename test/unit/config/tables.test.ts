@@ -86,6 +86,9 @@ test("a table that cannot be read, is empty or has an open quote is an error", a
   expect(await complaintsOf('input,at\na,"hr:0\nb,hr:1\n')).toMatch(
     /^lists\/tags\.csv:2:3 .*has a quote that is not closed/,
   );
+  expect(await complaintsOf("input,at,scale,at\na,hr:0,1,hr:1\n")).toMatch(
+    /^lists\/tags\.csv:1:16 .*column at stands here twice/,
+  );
   expect(await complaintsOf("input,at\na,hr:1,5\n")).toMatch(
     /^lists\/tags\.csv:2:8 .*stands in a column without a name/,
   );
