@@ -25,7 +25,7 @@ export function checkInput(
   // The schema reports missing and non-text inputs.
   if (node?.kind !== "scalar" || node.broken || node.text === "") return;
   const names = placeholders(node.text);
-  if (captured) for (const name of names) if (!captured.includes(name)) notFilled(name, captured, node, issues);
+  if (captured) for (const name of names) if (!captured.includes(name)) notFilled(name, captured, node, tag, issues);
   if (!checkLetters(node, issues)) return;
   if (names.length === 0) claim(node.text, tag, shared, inputs, issues);
   else checkTemplate(node, tag.origin, shared, inputs, issues);
@@ -72,23 +72,36 @@ function checkLetters(node: ScalarNode, issues: Issues): boolean {
   return false;
 }
 
-function notFilled(name: string, captured: readonly string[], node: ConfigNode, issues: Issues): void {
+function notFilled(
+  name: string,
+  captured: readonly string[],
+  node: ConfigNode,
+  { fields, origin }: ExpandedTag,
+  issues: Issues,
+): void {
   const near = nearest(name, captured);
+  // A tag of a template stands elsewhere than the device that uses it.
+  const where = origin.at === fields.at ? "" : ` of ${origin.path}`;
   const can =
     captured.length === 0
-      ? "the address of this tag captures nothing; give the name under vars"
-      : `this tag captures ${joinNames(captured, "and")}; other names are given under vars`;
+      ? `the address of this tag captures nothing; give the name under vars${where}`
+      : `this tag captures ${joinNames(captured, "and")}; other names are given under vars${where}`;
   const meant = near === undefined ? "" : `; did you mean {${near}}?`;
   issues.error(node, `nothing fills {${name}}${meant}`, can);
 }
 
 /** Checks the placeholders in all texts of `signal`. */
-export function checkSignalTexts(node: ConfigNode | undefined, captured: readonly string[], issues: Issues): void {
-  if (!node) return;
-  if (node.kind === "map") for (const { value } of node.entries.values()) checkSignalTexts(value, captured, issues);
-  else if (node.kind === "list") for (const item of node.items) checkSignalTexts(item, captured, issues);
-  else
-    for (const name of placeholders(node.text)) if (!captured.includes(name)) notFilled(name, captured, node, issues);
+export function checkSignalTexts(tag: ExpandedTag, captured: readonly string[], issues: Issues): void {
+  for (const node of scalarsIn(childNode(tag.fields, "signal")))
+    for (const name of placeholders(node.text))
+      if (!captured.includes(name)) notFilled(name, captured, node, tag, issues);
+}
+
+function scalarsIn(node: ConfigNode | undefined): readonly ScalarNode[] {
+  if (!node) return [];
+  if (node.kind === "scalar") return [node];
+  const inner = node.kind === "map" ? [...node.entries.values()].map(({ value }) => value) : node.items;
+  return inner.flatMap(scalarsIn);
 }
 
 /** Reports an Input ID that two tags use, since their points would be mixed. */

@@ -223,7 +223,7 @@ function checkTag(expanded: ExpandedTag, driver: Driver, { inputs, issues }: Sou
   // The captures of an invalid address are unknown; the other checks still run.
   const captured = address && (driver.captures?.(address) ?? []);
   checkInput(expanded, captured, rule?.shared === true, inputs, issues);
-  if (captured) checkSignalTexts(childNode(fields, "signal"), captured, issues);
+  if (captured) checkSignalTexts(expanded, captured, issues);
   if (rule) checkPercent(rule, fields, driver, issues);
   if (!rule || !address) return undefined;
   const tag = { ...address, every: rule.every, ...usedNames(rule, captured ?? []) };
