@@ -8,11 +8,12 @@ import { parseDuration } from "../lib/time/duration.ts";
 import type { RejectReasons } from "../upload/rejects/reject-files.ts";
 import type { History } from "./history.ts";
 
-/** What the page of a tag shows; `place`: where it is written. */
+/** What the page of a tag shows; `place`, `template`: where it is written. */
 interface ShownTag {
   readonly status: object;
   readonly place?: { readonly file: string };
-  /** Reads the text at `place` from the disk. Called at most every 10 s. Resolves with undefined if it cannot be read. */
+  readonly template?: object;
+  /** Reads the text there from the disk. Called at most every 10 s. Resolves with undefined if it cannot be read. */
   readonly readText?: () => Promise<string | undefined>;
 }
 
@@ -62,9 +63,9 @@ export function openDetails(options: DetailOptions, history: History, { clock }:
       const input = query.get("input") ?? "";
       const found = options.tag?.(query.get("source") ?? "", Number(query.get("tag")), input);
       if (!found) return { found: false };
-      const { place, readText, ...rest } = found;
+      const { place, template, readText, ...rest } = found;
       const shown = place && { ...place, file: local ? place.file : elsewhere };
-      const at = JSON.stringify(place);
+      const at = JSON.stringify([place, template]);
       const text = readText && (await (texts.get(at) ?? texts.set(at, readText())));
       const values = history.tag(input);
       return {

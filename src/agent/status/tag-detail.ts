@@ -15,6 +15,8 @@ export interface TagDetail extends Pick<InspectedInput, "rules" | "latest"> {
   readonly source: Pick<SourceStatus, "name" | "type" | "url" | "state" | "error" | "remedy">;
   /** Where the tag is written. Left out if the configuration changed and no longer has it. */
   readonly place?: Position;
+  /** Its entry in a template. Left out if it is written out. */
+  readonly template?: Position;
 }
 
 interface DetailParts {
@@ -33,7 +35,8 @@ export function tagDetail(
   if (!inspected) return undefined;
   const { state, rules, latest } = inspected;
   const { name, type, url, state: sourceState, error, remedy } = monitor.status();
-  const place = configured?.places?.at(tag);
+  const { places } = configured ?? {};
+  const [place, template] = [places?.at(tag), places?.template(tag)];
   return {
     status: tagStatus(name, state),
     stored: state.stored,
@@ -47,5 +50,6 @@ export function tagDetail(
       ...defined({ url, error, remedy }),
     },
     ...(place && { place }),
+    ...(template && { template }),
   };
 }

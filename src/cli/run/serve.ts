@@ -104,8 +104,8 @@ export async function openPage(
         retry: () => agent.rejectRetry(),
         tag: (source, tag, input) => {
           const detail = agent.tag(source, tag, input);
-          const place = detail?.place;
-          return detail && { ...detail, ...(place && { readText: () => tagText(place) }) };
+          const { place, template } = detail ?? {};
+          return detail && { ...detail, ...(place && { readText: () => tagText(place, template) }) };
         },
         series: (input, spanMs) => agent.series(input, spanMs, io.signal),
         metrics: () => metrics.text(),

@@ -49,7 +49,7 @@ export interface ConfiguredSource {
   /** The mapping rule of each tag, at the same index. */
   readonly rules: readonly TagRule[];
   /** Where each tag is written, by its index. Undefined: the source is not from a file. */
-  readonly places?: { readonly at: (tag: number) => Position | undefined };
+  readonly places?: Record<"at" | "template", (tag: number) => Position | undefined>;
   readonly run: SourceRun;
   /** Its values but for tags, for people. Undefined: the source is not from a file. */
   readonly values?: readonly ShownValue[];

@@ -52,7 +52,7 @@ export function checkSource(name: string, node: ConfigNode, parts: SourceParts):
     tags.push(shared.of(checked.tag));
     rules.push(shared.of(checked.rule));
     written.push(index);
-    places.add(expanded.origin.at);
+    places.add(expanded.origin.at, expanded.fields.at);
   }
   if (options !== undefined) {
     const faults = [...(driver.faults?.({ options, tags }) ?? []), ...(parts.refused.get(name) ?? [])];

@@ -5,26 +5,52 @@ import type { Position } from "../nodes/node.ts";
 
 export class TagPlaces {
   readonly #files: string[] = [];
-  /** File index, line and column of each tag. */
+  /** File index, line and column of each tag, and the index in `#templates`. */
   readonly #numbers: number[] = [];
+  readonly #templates: Position[] = [];
+  readonly #templateIndices = new Map<string, number>();
 
-  add({ file, line, column }: Position): void {
-    let index = this.#files.indexOf(file);
-    if (index < 0) index = this.#files.push(file) - 1;
-    this.#numbers.push(index, line, column);
+  /** `own`: the entry with the fields of the tag, where that is one of a template. */
+  add(origin: Position, own: Position = origin): void {
+    let index = this.#files.indexOf(origin.file);
+    if (index < 0) index = this.#files.push(origin.file) - 1;
+    this.#numbers.push(index, origin.line, origin.column, isSame(origin, own) ? -1 : this.#templateIndex(own));
   }
 
   at(tag: number): Position | undefined {
-    const [file = -1, line = 0, column = 0] = this.#numbers.slice(3 * tag, 3 * tag + 3);
+    const [file = -1, line = 0, column = 0] = this.#numbers.slice(4 * tag, 4 * tag + 3);
     const name = this.#files[file];
     return name === undefined ? undefined : { file: name, line, column };
   }
+
+  /** Undefined: the tag is written out. */
+  template(tag: number): Position | undefined {
+    return this.#templates[this.#numbers[4 * tag + 3] ?? -1];
+  }
+
+  #templateIndex({ file, line, column }: Position): number {
+    const key = `${line}:${column} ${file}`;
+    const index = this.#templateIndices.get(key) ?? this.#templates.push({ file, line, column }) - 1;
+    this.#templateIndices.set(key, index);
+    return index;
+  }
+}
+
+function isSame(a: Position, b: Position): boolean {
+  return a.line === b.line && a.column === b.column && a.file === b.file;
 }
 
 const mostLines = 40;
 
-/** The YAML of the tag, or its row in a table. Undefined: the file cannot be read, or has fewer lines by now. */
-export async function tagText({ file, line, column }: Position): Promise<string | undefined> {
+/** The YAML of the tag, and of its entry in a template. Undefined as for `entryText`. */
+export async function tagText(place: Position, template?: Position): Promise<string | undefined> {
+  const [own, shared] = await Promise.all([entryText(place), template && entryText(template)]);
+  if (!template || own === undefined || shared === undefined) return own;
+  return `${own}\n# template, line ${template.line}${template.file === place.file ? "" : " of another file"}:\n${shared}`;
+}
+
+/** The YAML of an entry, or a row in a table. Undefined: the file cannot be read, or has fewer lines by now. */
+async function entryText({ file, line, column }: Position): Promise<string | undefined> {
   const text = await readFile(file, "utf8").catch(() => undefined);
   const lines = text?.split(/\r?\n/).slice(line - 1, line - 1 + mostLines);
   const [first] = lines ?? [];

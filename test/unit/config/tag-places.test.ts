@@ -42,6 +42,28 @@ test("each tag has its file and line, and its text is YAML that can be pasted", 
   expect(await textOf(0, 9)).toBeUndefined();
 });
 
+test("a tag of a template has the entry of the template, where its scale is, next to its own", async () => {
+  using folder = temporaryFolder();
+  const own = configuration.replace(/sources:[^]*/, "");
+  writeFileSync(
+    folder.file("agent.yaml"),
+    `${own}templates:
+  wave:
+    - { input: "{dev}.a", wave: sine }
+    - { input: "{dev}.b", wave: sine, scale: 0.1 }
+sources:
+  demo: { type: simulator, tags: [{ template: wave, vars: { dev: m1 } }] }
+`,
+  );
+  const { sources } = await loadConfig(folder.file("agent.yaml"), processEnvironment());
+  const { places } = sources[0] ?? {};
+  const place = places?.at(1);
+  expect([place?.line, places?.template(0)?.line, places?.template(1)?.line]).toEqual([9, 6, 7]);
+  expect(place && (await tagText(place, places?.template(1)))).toBe(
+    `- { template: wave, vars: { dev: m1 } }\n# template, line 7:\n- { input: "{dev}.b", wave: sine, scale: 0.1 }`,
+  );
+});
+
 test("a file that has fewer lines by now gives no text", async () => {
   using folder = temporaryFolder();
   const file = folder.file("agent.yaml");

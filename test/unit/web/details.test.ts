@@ -188,6 +188,20 @@ test("answers about inputs that do not exist do not collect", async () => {
   expect(asked).toBe(101);
 });
 
+test("two tags of one place have the texts of their own templates, whose file is not shown", async () => {
+  const place = { file: "/etc/agent.yaml", line: 9 };
+  const tag = (_source: string, line: number) => ({
+    status: {},
+    place,
+    template: { file: "/etc/agent.yaml", line },
+    readText: async () => `line ${line}`,
+  });
+  const details = openDetails({ tag }, new History(), { clock: new ManualClock() });
+  const ask = async (n: number) => details["/api/tag"]?.(new URLSearchParams({ tag: String(n), input: "b" }), false);
+  expect([await ask(6), await ask(7)]).toMatchObject([{ text: "line 6" }, { text: "line 7" }]);
+  expect(JSON.stringify(await ask(6))).not.toContain("/etc");
+});
+
 test("where a tag is written is shown to this machine only", async () => {
   const tag = () => ({ status: {}, place: { file: "/etc/plant 1/agent.yaml", line: 3 } });
   const details = openDetails({ tag }, new History(), { clock: new ManualClock() });
