@@ -118,7 +118,6 @@ export async function openWaitingAgent(
   const { dataDir, name, ownSignals } = config.agent;
   const clock = new AgentClock(machine.clock);
   const runtime: Runtime = { ...machine, clock };
-  boundGarbage();
   await using opened = new AsyncDisposableStack();
   const disk = opened.use(await (options.openBuffer ?? openDiskBuffer)(bufferOf(config), runtime, signal));
   const { buffer, health } = watchAppends(disk, runtime.clock);
@@ -259,6 +258,7 @@ export async function openWaitingAgent(
   return {
     async start() {
       await (shared ?? sources).change(wanted);
+      boundGarbage();
       parts.addresses.keepSources(namesOf(wanted));
       const connected = Promise.all(sources.running.map(({ attempted }) => attempted));
       begun.resolve(Promise.race([connected, runtime.clock.sleep(sourcesFirstMs, signal)]).then(() => {}));

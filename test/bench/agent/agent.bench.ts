@@ -34,8 +34,6 @@ console.log(
 const options = {
   folder: folder.path,
   entry,
-  // The flags in the first line of the bundled program.
-  nodeOptions: ["--max-semi-space-size=4", "--expose-gc"],
   configuration: `version: 1
 agent: { name: bench, dataDir: ${JSON.stringify(folder.file("data"))} }
 service: { url: "${service.url}", integration: ${integration}, auth: { basic: { password: "${password}" } } }

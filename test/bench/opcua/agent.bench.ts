@@ -9,6 +9,7 @@ import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
+import { nodeFlags } from "../../../src/cli/shared/node-flags.ts";
 import { startAgent } from "../../support/agent-process.ts";
 import { eventually } from "../../support/eventually.ts";
 import { integration, password } from "../../support/service.ts";
@@ -74,7 +75,7 @@ async function run(program: string): Promise<Result> {
     folder: own.path,
     entry: program,
     env,
-    nodeOptions: ["--max-semi-space-size=4", "--expose-gc", ...values.node],
+    nodeOptions: [...nodeFlags, ...values.node],
     configuration: `version: 1
 agent: { name: bench, dataDir: ${JSON.stringify(own.file("data"))} }
 service: { url: "${service.url}", integration: ${integration}, auth: { basic: { password: "${password}" } } }
