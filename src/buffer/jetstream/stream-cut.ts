@@ -20,7 +20,7 @@ import { StreamPositions } from "./stream-positions.ts";
 const decodedFrames = 8;
 /** Maximum partly settled frames stored, 10 bytes each. Settled points of others are delivered again. */
 const mostPartial = 20_000;
-/** Maximum frames that one take with `inputs` examines. */
+/** Maximum frames that one take with `inputs` examines, and late frames that one take of the live lane skips. */
 const mostLooks = 256;
 
 export interface CutterParts {
@@ -96,8 +96,9 @@ export class StreamCutter {
       const { frame, open } = read;
       // Reading the frame may have added its inputs to the table.
       [only, without] = [numbersOf(inputs), numbersOf(except)];
-      if (inputs && looks++ === mostLooks) break;
-      if (lane === "live" && frame.late) {
+      const isSkipped = lane === "live" && frame.late;
+      if ((inputs || isSkipped) && looks++ === mostLooks) break;
+      if (isSkipped) {
         this.positions.markLate(at);
         continue;
       }

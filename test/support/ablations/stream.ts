@@ -106,9 +106,16 @@ export const streamAblations: readonly Ablation[] = [
   {
     safeguard: "delivering late frames only in the order of the stream",
     file: "buffer/jetstream/stream-cut.ts",
-    code: 'if (lane === "live" && frame.late) {',
-    without: 'if (lane === "live" && frame.late && looks < 0) {',
+    code: 'const isSkipped = lane === "live" && frame.late;',
+    without: "const isSkipped = false;",
     test: terms,
+  },
+  {
+    safeguard: "a bound on the late messages that a take of fresh points reads",
+    file: "buffer/jetstream/stream-cut.ts",
+    code: "(inputs || isSkipped) && looks++",
+    without: "inputs && looks++",
+    test: "unit/buffer/jetstream/late-frames.test.ts",
   },
   {
     safeguard: "rejecting settlements by a reader of an earlier term",

@@ -21,4 +21,5 @@ test("an agent leaves a server that reaches no leader for 15 s", async () => {
   const first = await eventually(() => cluster.view.server);
 
   expect(await eventually(() => [cluster.view.server].find((name) => name && name !== first))).toBeDefined();
+  expect(await eventually(() => cluster.view.connected && !cluster.view.hasQuorum)).toBe(true);
 });
