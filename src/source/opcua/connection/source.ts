@@ -169,7 +169,10 @@ export function opcuaSource(options: OpcuaSourceOptions) {
   };
 
   return {
-    holder: "the server",
+    get holder() {
+      // What is polled is kept nowhere.
+      return monitoring.polled.length === 0 ? "the server" : undefined;
+    },
     recovery,
     addresses: options.items,
     async *deliveries(signal: AbortSignal): AsyncGenerator<Delivery> {

@@ -68,7 +68,9 @@ export async function openRedundant(config: OpcuaConfig, runtime: Runtime, signa
     }
   };
   return {
-    holder: source.holder,
+    get holder() {
+      return source.holder;
+    },
     recovery: source.recovery,
     addresses: source.addresses,
     check: (stop) => source.check(stop),
