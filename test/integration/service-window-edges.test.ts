@@ -92,6 +92,15 @@ test("the first and the last time that can be stored are found as well", async (
   });
 });
 
+test("an empty window has no rows, whatever is shifted into it", async () => {
+  for (const shift of [{ lead: 1_000 }, { lag: 1_000 }]) {
+    const items = [{ id: item("setpoint"), aggregation: "sum", alias: "x", ...shift }];
+    const data = { filter: { times: { $gte: at(6), $lt: at(5) } }, rollup: "P1Y" };
+    const { data: none } = await resultOf(service, "platform.evaluate", { items, data });
+    expect(none).toEqual({ times: [], series: { x: [] } });
+  }
+});
+
 test("gapfill uses a value from before the window", async () => {
   const filled = async (from: string, before: string, rollup: string) => {
     const { data } = await resultOf(service, "platform.evaluate", {

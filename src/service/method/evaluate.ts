@@ -226,7 +226,7 @@ function wantedOf({ inside, outside, bucketOf }: Grid, shift: number) {
   const shifted =
     shift > 0
       ? [...beyond.toReversed(), ...inside].slice(0, inside.length)
-      : [...inside, ...beyond].slice(-inside.length || inside.length);
+      : [...inside, ...beyond].slice(beyond.length);
   const stepped = (span: TimeSpan | undefined) => {
     let at = span?.from;
     for (let i = 0; at !== undefined && i < Math.abs(shift); i++) at = step(at);
