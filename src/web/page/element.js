@@ -39,10 +39,12 @@ export function setText(node, text) {
 /** Lines of text, each of which may have several. The node shows line breaks. */
 export function setLines(node, lines) {
   node.shown = undefined;
-  node.textContent = lines
-    .flatMap((text) => text.split("\n"))
+  const text = lines
+    .flatMap((each) => each.split("\n"))
     .map(plain)
     .join("\n");
+  // A selection stays where nothing changes.
+  if (node.textContent !== text) node.textContent = text;
 }
 
 export function setClass(node, className) {

@@ -1,7 +1,7 @@
 // One tag: its value, where it comes from and what became of the latest readings; a plot of minutes from the agent, of
 // hours and days from the service.
 import { Chart } from "./chart.js";
-import { byId, cells, copyButton, element, keyed, setHidden, setText } from "./element.js";
+import { byId, cells, copyButton, element, keyed, setHidden, setLines, setText } from "./element.js";
 import { pill } from "./figures.js";
 import * as format from "./format.js";
 import { showTagGaps } from "./gaps.js";
@@ -98,7 +98,7 @@ function show({ status, stored, filtered, rules, latest, source, place, text: wr
     },
   );
   setText(byId("text-place"), place === undefined ? "not in the present configuration" : `${place.file}:${place.line}`);
-  setText(text, written ?? "");
+  setLines(text, [written ?? ""]);
 }
 
 function createReading() {

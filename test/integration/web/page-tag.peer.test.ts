@@ -22,7 +22,7 @@ afterAll(() => browser.close());
 const base = statusWith();
 const path = "/tag?source=hall&tag=0&input=hall.room1.temp";
 const reading = { raw: "215", type: "number", value: 21.5, time: base.time, clock: "device", quality: "good" };
-const text = "- { input: hall.room1.temp, topic: sensors/room1/env }";
+const text = "- input: hall.room1.temp\n  topic: sensors/room1/env";
 const detail = {
   status: tagWith(),
   stored: 80,
