@@ -128,6 +128,9 @@ test("status and metrics name the active configuration, a failed reload and chan
   expect(failed).toMatchObject({ checksum: first, loadedAt: started.loadedAt });
   expect(failed.failedReload?.reason).toBe(`${file}: 1 error`);
   expect(failed.messages).toContain(`${file}: 1 error; configuration ${first} of `);
+  const { problems, text } = (await agent.status()).overall;
+  expect(text).toContain("The last reload failed.");
+  expect(problems.find((problem) => problem.text === "the last reload failed")?.command).toEqual(["check"]);
   expect(failed.metrics).toMatchObject({ config_last_reload_successful: 0, [`config_info{checksum="${first}"}`]: 1 });
 
   writeFileSync(file, configuration(folder.path, { b: "1s" }, ", allowedHosts: [gw.local]"));

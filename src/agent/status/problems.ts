@@ -45,7 +45,7 @@ function problemOf(group: readonly Finding[]): Problem {
 
 /** A warning without a title is no reason for a headline, unless it is an error. */
 function fromWarnings({ warnings, gaps }: Known): Finding[] {
-  return warnings.map(({ level, title, message, remedy = "" }) => {
+  return warnings.map(({ level, title, message, remedy = "", command }) => {
     const text = title ?? message;
     const isOld = level === "error" && text.endsWith("lost from the buffer") && lostIn(gaps) === 0;
     return {
@@ -53,6 +53,7 @@ function fromWarnings({ warnings, gaps }: Known): Finding[] {
       text,
       ...(title !== undefined && { detail: message }),
       remedy,
+      ...(command && { command }),
     };
   });
 }

@@ -134,6 +134,8 @@ export interface Warning {
   readonly title?: string;
   readonly message: string;
   readonly remedy?: string;
+  /** See `Problem`. */
+  readonly command?: readonly string[];
 }
 
 /**

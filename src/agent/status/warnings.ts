@@ -62,7 +62,7 @@ function bufferWarnings(buffer: BufferStats): Warning[] {
       titled(
         `${counted(loss.points, "point")} lost from the buffer`,
         warning(
-          `${loss.points} points were lost from the buffer: ${loss.reason}${timesOf(loss)}`,
+          `${counted(loss.points, "point")} ${loss.points === 1 ? "was" : "were"} lost from the buffer: ${loss.reason}${timesOf(loss)}`,
           lossRemedies[loss.reason],
           "error",
         ),
@@ -89,7 +89,7 @@ function timesOf({ from, to, intervals: reported }: Loss): string {
 
 function rejectWarnings(unkept: number): Warning[] {
   if (unkept === 0) return [];
-  const message = `${unkept} refused points cannot be written to disk; they stay in the buffer`;
+  const message = `${counted(unkept, "refused point")} cannot be written to disk; they stay in the buffer`;
   const title = "refused points cannot be written to disk";
   return [{ level: "error", title, message, remedy: "free disk space or repair the disk" }];
 }
@@ -162,7 +162,15 @@ function reloadWarnings({ checksum, loadedAt, failedReload, needRestart }: Confi
   const waiting = `changes of ${needRestart.join(", ")} in the configuration are not in effect`;
   return [
     ...(failed
-      ? [warning(failed, "see the errors with tagferry check, correct the file, and reload again", "error")]
+      ? [
+          {
+            ...titled(
+              "the last reload failed",
+              warning(failed, "see the errors with tagferry check, correct the file, and reload again", "error"),
+            ),
+            command: ["check"],
+          },
+        ]
       : []),
     ...(needRestart.length > 0 ? [warning(waiting, "restart the agent")] : []),
   ];
