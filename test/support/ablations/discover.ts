@@ -199,7 +199,7 @@ export const discoverAblations: readonly Ablation[] = [
   {
     safeguard: "reading no address in a search that the configuration forbids",
     file: "source/modbus/polling/source.ts",
-    code: '    if ("table" in request && !this.#mayRead(request))\n',
+    code: '    if ("table" in request && !mayRead(request))\n',
     without: "    if (request.unit < 0)\n",
     test: others,
     name: "a search follows",

@@ -205,7 +205,7 @@ export const modbusAblations: readonly Ablation[] = [
   {
     safeguard: "avoiding a request whose answer could be for another master",
     file: "source/modbus/connection/distinct-reads.ts",
-    code: " && !this.isForeign(each, now);",
+    code: " && !isForeign(each, now);",
     without: ";",
     test: lossy,
   },
@@ -367,7 +367,7 @@ export const modbusAblations: readonly Ablation[] = [
   {
     safeguard: "reading another value when one times out",
     file: "source/modbus/polling/unit-reader.ts",
-    code: "choice[this.#next++ % choice.length]",
+    code: "choice[next++ % choice.length]",
     without: "choice[0]",
     test: silentDevices,
   },

@@ -13,16 +13,16 @@ export const mqttAblations: readonly Ablation[] = [
   {
     safeguard: "acknowledging batches in order",
     file: "source/mqtt/receiver/receive-queue.ts",
-    code: "this.#unacknowledged.splice(0, pending < 0 ? this.#unacknowledged.length : pending)",
-    without: "this.#unacknowledged.splice(this.#unacknowledged.indexOf(batch), 1)",
+    code: "unacknowledged.splice(0, pending < 0 ? unacknowledged.length : pending)",
+    without: "unacknowledged.splice(unacknowledged.indexOf(batch), 1)",
     test: queue,
   },
   {
     safeguard: "acknowledging a message of several batches with the last one",
     file: "source/mqtt/receiver/receive-queue.ts",
-    code: "    const before = batch.readings.length;\n    read(batch);\n",
+    code: "      const before = batch.readings.length;\n      read(batch);\n",
     without:
-      "    const before = batch.readings.length;\n    if (held !== undefined) batch.held.push(held);\n    held = undefined;\n    read(batch);\n",
+      "      const before = batch.readings.length;\n      if (held !== undefined) batch.held.push(held);\n      held = undefined;\n      read(batch);\n",
     test: queue,
   },
   {
@@ -37,7 +37,7 @@ export const mqttAblations: readonly Ablation[] = [
   {
     safeguard: "the bound of waiting messages",
     file: "source/mqtt/receiver/receive-queue.ts",
-    code: "return second !== undefined || (first !== undefined && this.#isFull(first));",
+    code: "return second !== undefined || (first !== undefined && isFull(first));",
     without: "return false;",
     test: queue,
   },
@@ -62,8 +62,8 @@ export const mqttAblations: readonly Ablation[] = [
   {
     safeguard: "acknowledging a message without a matching tag",
     file: "source/mqtt/receiver/receive-queue.ts",
-    code: "    this.#waiting.shift();\n    this.release(first);\n",
-    without: "    this.#waiting.shift();\n",
+    code: "      waiting.shift();\n      release(first);\n",
+    without: "      waiting.shift();\n",
     test: acknowledgement,
     name: "a message without a",
   },

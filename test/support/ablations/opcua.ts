@@ -67,14 +67,14 @@ export const opcuaAblations: readonly Ablation[] = [
   {
     safeguard: "writing the positions before closing",
     file: "source/opcua/session/state-files.ts",
-    code: "    this.#writing = waiting.catch(() => {});\n",
+    code: "    writing = waiting.catch(() => {});\n",
     without: "",
     test: positions,
   },
   {
     safeguard: "reopening a positions file that was replaced",
     file: "source/opcua/session/state-files.ts",
-    code: "before && isSame(before.stats, statSync(this.#path, { throwIfNoEntry: false }))",
+    code: "before && isSame(before.stats, statSync(path, { throwIfNoEntry: false }))",
     without: "before",
     test: positions,
   },

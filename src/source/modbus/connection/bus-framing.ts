@@ -19,7 +19,7 @@ import type { BusCodec, BusFrame } from "./bus-codec.ts";
 import { type BusWatch, equal } from "./bus-watch.ts";
 import { foreignBytes, tellingBytes } from "./foreign-bytes.ts";
 import { concatBytes, consequenceOf, type Framing } from "./framing.ts";
-import { kindOfReply, LateReplyTracker } from "./late-reply-tracker.ts";
+import { kindOfReply, type LateReplyTracker, lateReplyTracker } from "./late-reply-tracker.ts";
 
 export interface BusOptions {
   readonly codec: BusCodec;
@@ -77,7 +77,7 @@ export class BusFraming implements Framing {
 
   constructor(options: BusOptions) {
     this.#options = options;
-    this.#lateReplies = options.lateReplies ?? new LateReplyTracker();
+    this.#lateReplies = options.lateReplies ?? lateReplyTracker();
   }
 
   get mismatch(): string | undefined {

@@ -12,7 +12,7 @@
 import type { Clock } from "../../../core/runtime.ts";
 import type { SourceWarning } from "../../../core/source.ts";
 import type { ReadRequest, UnitRequest } from "../config/pdu.ts";
-import { DistinctReads, type DistinctRules } from "./distinct-reads.ts";
+import { type DistinctRules, distinctReads } from "./distinct-reads.ts";
 import type { Expected } from "./late-reply-tracker.ts";
 import { expectedOf, kindOfReply, kindsOf } from "./late-reply-tracker.ts";
 
@@ -72,7 +72,7 @@ export class BusWatch {
   #longestRepeatMs = 0;
   #foreign = 0;
   readonly #foreignUnits = new Set<number>();
-  readonly #reads = new DistinctReads(disturbedForMs);
+  readonly #reads = distinctReads(disturbedForMs);
 
   /** `longestHoldMs`: limit for a bus without known disturbances. `toConfirm`: answers of each kind to confirm. */
   constructor(clock: Pick<Clock, "monotonic">, longestHoldMs: number, toConfirm = answersToConfirm) {
@@ -186,17 +186,17 @@ export class BusWatch {
       else this.#unconfirmed.set(place, (this.#unconfirmed.get(place) ?? 0) + 1);
   }
 
-  /** See `DistinctReads.isForeign`. */
+  /** See `distinctReads`. */
   isForeign(request: ReadRequest): boolean {
     return this.#reads.isForeign(request, this.now);
   }
 
-  /** See `DistinctReads.choose`; only while another master is active. */
+  /** See `distinctReads`; only while another master is active. */
   distinct(request: ReadRequest, rules: DistinctRules): ReadRequest | undefined {
     return this.#isShared ? this.#reads.choose(request, rules, this.now) : request;
   }
 
-  /** See `DistinctReads.came`; only while another master is active. */
+  /** See `distinctReads`; only while another master is active. */
   came(outcome: "read" | "refused" | "silent", sent: ReadRequest, request: ReadRequest): void {
     if (this.#isShared) this.#reads.came(outcome, sent, request, this.now);
   }

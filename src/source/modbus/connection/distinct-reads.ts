@@ -23,67 +23,62 @@ export interface DistinctRules {
   readonly isAmbiguous: (request: ReadRequest) => boolean;
 }
 
-export class DistinctReads {
-  readonly #validMs: number;
+/** `validMs`: how long foreign replies and failures are remembered. */
+export function distinctReads(validMs: number) {
   /** Kind of reply → when another master last used it. */
-  readonly #foreign = new Map<string, number>();
+  const foreign = new Map<string, number>();
   /** Block and side → failures in a row, and the time of the last. */
-  readonly #failures = new Map<string, { readonly count: number; readonly at: number }>();
+  const failures = new Map<string, { readonly count: number; readonly at: number }>();
   /** Blocks without a distinct request → when that was found. */
-  readonly #indistinct = new Map<string, number>();
-
-  /** `validMs`: how long foreign replies and failures are remembered. */
-  constructor(validMs: number) {
-    this.#validMs = validMs;
-  }
-
-  /** Another master has received or requested a reply of `kind`. */
-  foreign(kind: string, now: number): void {
-    this.#foreign.set(kind, now);
-  }
-
-  /** A distinct request whose answer contains that to `request`. Undefined if there is none. */
-  choose(request: ReadRequest, { mayRead, isAmbiguous }: DistinctRules, now: number): ReadRequest | undefined {
-    const failures = (each: ReadRequest) => this.#failuresOf(sideOf(request, each), now);
-    const isDistinct = (each: ReadRequest) =>
-      isInProtocol(each) && (each === request || mayRead(each)) && !this.isForeign(each, now);
-    const [side = []] = sides(request)
-      .map((reads) => reads.filter((each) => isDistinct(each) && failures(each) < Number.POSITIVE_INFINITY))
-      .filter((reads) => reads.length > 0)
-      .toSorted(([a = request], [b = request]) => failures(a) - failures(b));
-    const chosen = side.find((each) => !isAmbiguous(each)) ?? side[0];
-    if (chosen) this.#indistinct.delete(nameOf(request));
-    else this.#indistinct.set(nameOf(request), now);
-    return chosen;
-  }
-
-  /** Records the outcome of `sent` instead of `request`. Sides with fewer failures are preferred. */
-  came(outcome: "read" | "refused" | "silent", sent: ReadRequest, request: ReadRequest, now: number): void {
-    const side = sideOf(request, sent);
-    if (outcome === "read") this.#failures.delete(side);
-    else {
-      const count = outcome === "refused" ? Number.POSITIVE_INFINITY : this.#failuresOf(side, now) + 1;
-      this.#failures.set(side, { count, at: now });
-    }
-  }
-
-  /** Blocks without a distinct request, such as `unit 1 hr:40 (2)`; empty if there are none. */
-  indistinct(now: number): string {
-    const names = [...this.#indistinct].filter(([, at]) => now - at < this.#validMs).map(([name]) => name);
-    const more = names.length > mostNamed ? ` and ${names.length - mostNamed} more` : "";
-    return names.slice(0, mostNamed).join(", ") + more;
-  }
+  const indistinct = new Map<string, number>();
 
   /** Whether another master has recently used the kind of reply that `request` expects. */
-  isForeign(request: ReadRequest, now: number): boolean {
+  function isForeign(request: ReadRequest, now: number): boolean {
     const [kind = ""] = kindsOf(request.unit, expectedOf(request));
-    return now - (this.#foreign.get(kind) ?? Number.NEGATIVE_INFINITY) < this.#validMs;
+    return now - (foreign.get(kind) ?? Number.NEGATIVE_INFINITY) < validMs;
   }
 
-  #failuresOf(side: string, now: number): number {
-    const known = this.#failures.get(side);
-    return known && now - known.at < this.#validMs ? known.count : 0;
+  function failuresOf(side: string, now: number): number {
+    const known = failures.get(side);
+    return known && now - known.at < validMs ? known.count : 0;
   }
+
+  return {
+    /** Another master has received or requested a reply of `kind`. */
+    foreign(kind: string, now: number): void {
+      foreign.set(kind, now);
+    },
+    /** A distinct request whose answer contains that to `request`. Undefined if there is none. */
+    choose(request: ReadRequest, { mayRead, isAmbiguous }: DistinctRules, now: number): ReadRequest | undefined {
+      const failures = (each: ReadRequest) => failuresOf(sideOf(request, each), now);
+      const isDistinct = (each: ReadRequest) =>
+        isInProtocol(each) && (each === request || mayRead(each)) && !isForeign(each, now);
+      const [side = []] = sides(request)
+        .map((reads) => reads.filter((each) => isDistinct(each) && failures(each) < Number.POSITIVE_INFINITY))
+        .filter((reads) => reads.length > 0)
+        .toSorted(([a = request], [b = request]) => failures(a) - failures(b));
+      const chosen = side.find((each) => !isAmbiguous(each)) ?? side[0];
+      if (chosen) indistinct.delete(nameOf(request));
+      else indistinct.set(nameOf(request), now);
+      return chosen;
+    },
+    /** Records the outcome of `sent` instead of `request`. Sides with fewer failures are preferred. */
+    came(outcome: "read" | "refused" | "silent", sent: ReadRequest, request: ReadRequest, now: number): void {
+      const side = sideOf(request, sent);
+      if (outcome === "read") failures.delete(side);
+      else {
+        const count = outcome === "refused" ? Number.POSITIVE_INFINITY : failuresOf(side, now) + 1;
+        failures.set(side, { count, at: now });
+      }
+    },
+    /** Blocks without a distinct request, such as `unit 1 hr:40 (2)`; empty if there are none. */
+    indistinct(now: number): string {
+      const names = [...indistinct].filter(([, at]) => now - at < validMs).map(([name]) => name);
+      const more = names.length > mostNamed ? ` and ${names.length - mostNamed} more` : "";
+      return names.slice(0, mostNamed).join(", ") + more;
+    },
+    isForeign,
+  };
 }
 
 /** Extensions after `request`, extensions before it, and `request` alone. */

@@ -15,7 +15,7 @@ import { fairMutex } from "../connection/breaker.ts";
 import { consequenceOf, type Result } from "../connection/framing.ts";
 import { enterSearch, sourceConnecting } from "../connection/precedence.ts";
 import { decodeBlock } from "../polling/readings.ts";
-import { ModbusSource } from "../polling/source.ts";
+import { type PolledDevice, polledDevice } from "../polling/source.ts";
 import type { TagBlock } from "../polling/unit-reader.ts";
 import { openProbeConnection, type ProbeConnection } from "./address-scan.ts";
 import { searchNodes, searchOf } from "./browse.ts";
@@ -57,9 +57,9 @@ export async function searchModbus(target: BrowseTarget, runtime: Runtime, signa
 }
 
 /** The source that is connected to the device at `options.url`. */
-function runningAt({ running }: BrowseTarget, { url }: ModbusOptions): ModbusSource | undefined {
-  const sources = (running?.() ?? []).filter((source) => source instanceof ModbusSource);
-  return sources.find(
+function runningAt({ running }: BrowseTarget, { url }: ModbusOptions): PolledDevice | undefined {
+  const devices = (running?.() ?? []).flatMap((source) => polledDevice(source) ?? []);
+  return devices.find(
     ({ isLost, options }) =>
       !isLost &&
       connectionOf(options.url) === connectionOf(url) &&
@@ -74,7 +74,7 @@ const releaseTurn = -1;
 /** The connection of the running source while it has one, otherwise one of its own, unless a source connects. */
 function searchConnection(
   place: string,
-  running: () => ModbusSource | undefined,
+  running: () => PolledDevice | undefined,
   open: () => Promise<ProbeConnection>,
   signal: AbortSignal,
 ) {

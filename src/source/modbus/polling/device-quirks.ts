@@ -4,7 +4,7 @@ import { z } from "zod";
 import type { Runtime } from "../../../core/runtime.ts";
 import { readStateFile, writeStateFile } from "../../../lib/files/state-file.ts";
 import type { BlockBoundary } from "../config/plan.ts";
-import { LateReplyTracker } from "../connection/late-reply-tracker.ts";
+import { lateReplyTracker } from "../connection/late-reply-tracker.ts";
 
 const file = z.object({
   version: z.literal(1),
@@ -45,7 +45,7 @@ export async function loadDeviceQuirks(stateDir: string, { clock, log }: Runtime
       log.warn({ err: error, path }, "what was learned of the devices cannot be read"),
     )) ?? {};
   const isCurrent = former && Math.abs(clock.now() - former.since) < expectedForMicros;
-  const lateReplies = new LateReplyTracker(isCurrent ? former.units : {});
+  const lateReplies = lateReplyTracker(isCurrent ? former.units : {});
   const quirksByUnit = new Map(
     Object.entries(units).map(([unit, quirks]): [number, UnitQuirks] => [Number(unit), quirks]),
   );

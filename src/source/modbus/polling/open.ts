@@ -14,13 +14,13 @@ import { BusWatch } from "../connection/bus-watch.ts";
 import { connectTcp, openUdp } from "../connection/byte-stream.ts";
 import { streamExchange } from "../connection/exchange.ts";
 import type { Exchange, TimedOut } from "../connection/framing.ts";
-import { LateReplyTracker } from "../connection/late-reply-tracker.ts";
+import { type LateReplyTracker, lateReplyTracker } from "../connection/late-reply-tracker.ts";
 import { MbapFraming } from "../connection/mbap-framing.ts";
 import { type ModbusConnection, openModbusConnection } from "../connection/modbus-connection.ts";
 import { takePrecedence } from "../connection/precedence.ts";
 import { gapMs, lineRest, openSerial, wireMs } from "../connection/serial-stream.ts";
 import { loadDeviceQuirks } from "./device-quirks.ts";
-import { ModbusSource } from "./source.ts";
+import { modbusSource } from "./source.ts";
 
 /** Rejects with `SOURCE_UNREACHABLE`, `CONFIG_INVALID` or with `signal.reason`. */
 export async function openModbus(config: ModbusConfig, runtime: Runtime, signal: AbortSignal): Promise<Source> {
@@ -52,7 +52,7 @@ export async function openModbus(config: ModbusConfig, runtime: Runtime, signal:
   using opening = new DisposableStack();
   opening.use(await takePrecedence(connectionOf(options.url), clock, signal));
   const link = await openConnection({ name, options, units, lateReplies: quirks.lateReplies, mayRead }, own, signal);
-  return new ModbusSource(config, targets, link, quirks, own, mayRead, opening.move());
+  return modbusSource(config, targets, link, quirks, own, mayRead, opening.move());
 }
 
 /** A line shows another master's requests, and a collision destroys the reply. Only repeats can follow. */
@@ -73,7 +73,7 @@ export interface ConnectionConfig {
 
 /** Connects to `options.url`. Rejects like `openModbus`. */
 export async function openConnection(
-  { name, options, units, lateReplies = new LateReplyTracker(), mayRead }: ConnectionConfig,
+  { name, options, units, lateReplies = lateReplyTracker(), mayRead }: ConnectionConfig,
   runtime: Runtime,
   signal: AbortSignal,
 ): Promise<ModbusConnection> {

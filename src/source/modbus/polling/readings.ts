@@ -100,73 +100,69 @@ function readingOf({ tag, captures, address }: TagRead, value: Reading["value"],
 // Queues polled readings for the buffer. Polling never waits: if the queue is full, the oldest readings are dropped,
 // counted, and reported to each tag.
 
-export class ReadingsQueue {
-  readonly #capacity: number;
-  readonly #handOver = new HandOver();
-  #cycles: (readonly ReadingBatch[])[] = [];
-  #size = 0;
+export type ReadingsQueue = ReturnType<typeof readingsQueue>;
+
+/** `capacity` in readings. A single cycle may exceed it. */
+export function readingsQueue(capacity: number) {
+  const handOver = new HandOver();
+  const cycles: (readonly ReadingBatch[])[] = [];
+  let queued = 0;
   /** Tag → last dropped reading and number of dropped ones. Bounded by the number of tags. */
-  #dropped = new Map<TagId, { readonly last: Reading; readonly count: number }>();
+  let droppedByTag = new Map<TagId, { readonly last: Reading; readonly count: number }>();
 
-  /** `capacity` in readings. A single cycle may exceed it. */
-  constructor(capacity: number) {
-    this.#capacity = capacity;
-  }
-
-  get size(): number {
-    return this.#size;
-  }
-
-  /** Queues a cycle. Returns the number of older readings that were dropped. */
-  offer(cycle: readonly ReadingBatch[]): number {
-    const size = sizeOf(cycle);
-    if (this.#handOver.failed || size === 0) return 0;
-    let dropped = 0;
-    while (this.#cycles.length > 0 && this.#size + size > this.#capacity) {
-      const oldest = readingsOf(this.#cycles.shift() ?? []);
-      this.#size -= oldest.length;
-      dropped += oldest.length;
-      for (const last of oldest)
-        this.#dropped.set(last.tag, { last, count: (this.#dropped.get(last.tag)?.count ?? 0) + 1 });
-    }
-    this.#cycles.push(cycle);
-    this.#size += size;
-    this.#handOver.notify();
-    return dropped;
-  }
-
-  /** See `HandOver.fail`. */
-  fail(error: unknown): void {
-    this.#handOver.fail(error);
-  }
-
-  /**
-   * Resolves with whole cycles of about `max` readings, after one bad reading per tag with dropped ones. Rejects like
-   * `HandOver.take`.
-   */
-  take(max: number, signal: AbortSignal): Promise<readonly ReadingBatch[]> {
-    return this.#handOver.take(() => this.#takeNow(max), signal);
-  }
-
-  #takeNow(max: number): readonly ReadingBatch[] | undefined {
-    if (this.#cycles.length === 0) return undefined;
-    const dropped: Reading[] = [...this.#dropped.values()].map(({ last, count }) => ({
+  function takeNow(max: number): readonly ReadingBatch[] | undefined {
+    if (cycles.length === 0) return undefined;
+    const dropped: Reading[] = [...droppedByTag.values()].map(({ last, count }) => ({
       ...last,
       value: undefined,
       quality: "bad",
       reason: `${count} readings were dropped: the buffer did not take them in time`,
     }));
-    this.#dropped = new Map();
+    droppedByTag = new Map();
     const batches = dropped.length > 0 ? [batchOf(dropped)] : [];
     let readings = dropped.length;
     do {
-      const cycle = this.#cycles.shift() ?? [];
+      const cycle = cycles.shift() ?? [];
       batches.push(...cycle);
       readings += sizeOf(cycle);
-    } while (this.#cycles.length > 0 && readings + sizeOf(this.#cycles[0]) <= max);
-    this.#size -= readings - dropped.length;
+    } while (cycles.length > 0 && readings + sizeOf(cycles[0]) <= max);
+    queued -= readings - dropped.length;
     return batches;
   }
+
+  return {
+    get size(): number {
+      return queued;
+    },
+    /** Queues a cycle. Returns the number of older readings that were dropped. */
+    offer(cycle: readonly ReadingBatch[]): number {
+      const size = sizeOf(cycle);
+      if (handOver.failed || size === 0) return 0;
+      let dropped = 0;
+      while (cycles.length > 0 && queued + size > capacity) {
+        const oldest = readingsOf(cycles.shift() ?? []);
+        queued -= oldest.length;
+        dropped += oldest.length;
+        for (const last of oldest)
+          droppedByTag.set(last.tag, { last, count: (droppedByTag.get(last.tag)?.count ?? 0) + 1 });
+      }
+      cycles.push(cycle);
+      queued += size;
+      handOver.notify();
+      return dropped;
+    },
+    /** See `HandOver.fail`. */
+    fail(error: unknown): void {
+      handOver.fail(error);
+    },
+    /**
+     * Resolves with whole cycles of about `max` readings, after one bad reading per tag with dropped ones. Rejects like
+     * `HandOver.take`.
+     */
+    take(max: number, signal: AbortSignal): Promise<readonly ReadingBatch[]> {
+      return handOver.take(() => takeNow(max), signal);
+    },
+  };
 }
 
 function sizeOf(cycle: readonly ReadingBatch[] = []): number {

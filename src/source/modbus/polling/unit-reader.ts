@@ -44,7 +44,7 @@ export function unitReader(options: UnitReaderOptions, runtime: Runtime) {
   let inTime = false;
   /** Response time of the last answer that came after the time-out. */
   let lastSlowMs: number | undefined;
-  const probes = new ProbeChoice(options.target.spans, runtime.random());
+  const probes = probeChoice(options.target.spans, runtime.random());
 
   function learn(block: TagBlock, result: Result): void {
     if (result.kind === "data") probes.answered(block);
@@ -169,35 +169,31 @@ function isSame(a: TagBlock, b: TagBlock): boolean {
 
 // Chooses the value whose answer shows that a unit is present. Pure.
 
-/** Prefers a value that was read, else tries all in turn: some devices ignore addresses that they lack. */
-export class ProbeChoice<Item extends Span> {
-  readonly #items: readonly Item[];
+/**
+ * Prefers a value that was read, else tries all in turn: some devices ignore addresses that they lack.
+ * `random`: start position from 0 to below 1, so that connections start differently.
+ */
+export function probeChoice<Item extends Span>(items: readonly Item[], random: number) {
   /** One block for each value, to find one that the unit answers. Dropped after the first answer to save memory. */
-  #places: readonly ReadBlock<Item>[] | undefined;
-  #next: number;
-  #known: ReadBlock<Item> | undefined;
+  let byLength: readonly ReadBlock<Item>[] | undefined;
+  let known: ReadBlock<Item> | undefined;
+  let next: number = Math.floor(random * items.length);
 
-  /** `random`: start position from 0 to below 1, so that connections start differently. */
-  constructor(items: readonly Item[], random: number) {
-    this.#items = items;
-    this.#next = Math.floor(random * items.length);
-  }
-
-  /** Returns the value to request, of `within` if given. */
-  take(within?: ReadBlock<Item>): ReadBlock<Item> {
-    if (this.#known && within === undefined) return this.#known;
-    const choice = within
-      ? places(within)
-      : (this.#places ??= places({ items: this.#items }).toSorted((a, b) => a.count - b.count));
-    return choice[this.#next++ % choice.length]!; // a poll has at least one tag
-  }
-
-  answered(block: ReadBlock<Item>): void {
-    this.#places = undefined;
-    if (this.#known === undefined) this.#known = places(block)[0];
-  }
-
-  silent(block: ReadBlock<Item>): void {
-    if (this.#known === block) this.#known = undefined;
-  }
+  return {
+    /** Returns the value to request, of `within` if given. */
+    take(within?: ReadBlock<Item>): ReadBlock<Item> {
+      if (known && within === undefined) return known;
+      const choice = within
+        ? places(within)
+        : (byLength ??= places({ items: items }).toSorted((a, b) => a.count - b.count));
+      return choice[next++ % choice.length]!; // a poll has at least one tag
+    },
+    answered(block: ReadBlock<Item>): void {
+      byLength = undefined;
+      if (known === undefined) known = places(block)[0];
+    },
+    silent(block: ReadBlock<Item>): void {
+      if (known === block) known = undefined;
+    },
+  };
 }

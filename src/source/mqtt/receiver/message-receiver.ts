@@ -11,7 +11,7 @@ import { TopicRouter, waysOf } from "../reading/topic-router.ts";
 import { RebirthRequests } from "../sparkplug/edge-node.ts";
 import { SparkplugHost } from "../sparkplug/host.ts";
 import { messageReader } from "./message-reader.ts";
-import { type Batch, ReceiveQueue } from "./receive-queue.ts";
+import { type Batch, receiveQueue } from "./receive-queue.ts";
 import { SendWindow } from "./send-window.ts";
 
 export interface MessageReceiverOptions {
@@ -50,7 +50,7 @@ export function openMessageReceiver(options: MessageReceiverOptions, runtime: Ru
   const sparkplug = new SparkplugHost({ maxPayload, rebirths, counts, monotonic });
   const router = new TopicRouter(tags, waysOf(maxPayload), rememberedTopics);
   const read = messageReader({ router, maxPayload, sparkplug, names, onNames, counts, unknown, onDefect });
-  const queue = new ReceiveQueue({
+  const queue = receiveQueue({
     maxReadings,
     acknowledge(held) {
       counts.acknowledged += held.length;

@@ -23,7 +23,7 @@ import {
 import { takeoverWatchOf } from "../connection/takeover-watch.ts";
 import { NameTables, openNamesFile } from "../reading/name-tables.ts";
 import { openMessageReceiver } from "./message-receiver.ts";
-import { StaleTagWatch } from "./stale-tag-watch.ts";
+import { staleTagWatch } from "./stale-tag-watch.ts";
 
 type MqttConfig = DriverConfig<typeof mqttOptions, typeof mqttTag>;
 
@@ -131,7 +131,7 @@ async function openAt(address: string, config: MqttConfig, runtime: Runtime, sig
   }
 
   async function watchSilence(): Promise<void> {
-    const watch = new StaleTagWatch(tags, clock.monotonic());
+    const watch = staleTagWatch(tags, clock.monotonic());
     if (watch.intervalMs === undefined) return;
     receiver.onTaken((readings) => watch.received(readings, clock.monotonic()));
     await each(watch.intervalMs, () => {

@@ -18,56 +18,52 @@ interface WatchedTag {
   reported: boolean;
 }
 
-export class StaleTagWatch {
-  readonly #watched = new Map<TagId, WatchedTag>();
+/** `nowMs` is monotonic in all methods. */
+export function staleTagWatch(tags: readonly MqttTag[], nowMs: number) {
+  const watchedTags = new Map<TagId, WatchedTag>();
   /** Readings created here, which do not count as messages. */
-  readonly #own = new WeakSet<Reading>();
-
-  /** `nowMs` is monotonic in all methods. */
-  constructor(tags: readonly MqttTag[], nowMs: number) {
-    for (const [index, tag] of tags.entries()) {
-      const { expectEvery, topic } = tag;
-      if (expectEvery === undefined) continue;
-      const id = index as TagId; // a TagId is the index of its tag
-      const named = tagCaptures(tag).length === 0;
-      this.#watched.set(id, { id, topic: topic.text, expectEvery, named, received: nowMs, reported: false });
-    }
+  const own = new WeakSet<Reading>();
+  for (const [index, tag] of tags.entries()) {
+    const { expectEvery, topic } = tag;
+    if (expectEvery === undefined) continue;
+    const id = index as TagId; // a TagId is the index of its tag
+    const named = tagCaptures(tag).length === 0;
+    watchedTags.set(id, { id, topic: topic.text, expectEvery, named, received: nowMs, reported: false });
   }
 
-  /** Milliseconds between checks. Undefined: no tag is watched. */
-  get intervalMs(): number | undefined {
-    if (this.#watched.size === 0) return undefined;
-    return Math.min(...[...this.#watched.values()].map(({ expectEvery }) => expectEvery)) / 4;
-  }
-
-  received(readings: readonly Reading[], nowMs: number): void {
-    if (this.#watched.size === 0) return;
-    for (const reading of readings) {
-      const watched = this.#watched.get(reading.tag);
-      if (!watched || this.#own.has(reading)) continue;
-      watched.received = nowMs;
-      watched.reported = false;
-    }
-  }
-
-  /** Tags that became silent since the last check. */
-  check(nowMs: number): readonly SilentTag[] {
-    const silent: SilentTag[] = [];
-    for (const watched of this.#watched.values()) {
-      if (watched.reported || nowMs - watched.received < watched.expectEvery) continue;
-      watched.reported = true;
-      silent.push(watched);
-    }
-    return silent;
-  }
-
-  /** The reading of a silent tag: no value, and the expected interval. */
-  reading({ id, topic, expectEvery }: SilentTag, time: EpochMicros): Reading {
-    const place = { tag: id, captures: {}, address: topic, time };
-    const reading = badReading(place, `no message for ${formatDuration(expectEvery)}`);
-    this.#own.add(reading);
-    return reading;
-  }
+  return {
+    /** Milliseconds between checks. Undefined: no tag is watched. */
+    get intervalMs(): number | undefined {
+      if (watchedTags.size === 0) return undefined;
+      return Math.min(...[...watchedTags.values()].map(({ expectEvery }) => expectEvery)) / 4;
+    },
+    received(readings: readonly Reading[], nowMs: number): void {
+      if (watchedTags.size === 0) return;
+      for (const reading of readings) {
+        const watched = watchedTags.get(reading.tag);
+        if (!watched || own.has(reading)) continue;
+        watched.received = nowMs;
+        watched.reported = false;
+      }
+    },
+    /** Tags that became silent since the last check. */
+    check(nowMs: number): readonly SilentTag[] {
+      const silent: SilentTag[] = [];
+      for (const watched of watchedTags.values()) {
+        if (watched.reported || nowMs - watched.received < watched.expectEvery) continue;
+        watched.reported = true;
+        silent.push(watched);
+      }
+      return silent;
+    },
+    /** The reading of a silent tag: no value, and the expected interval. */
+    reading({ id, topic, expectEvery }: SilentTag, time: EpochMicros): Reading {
+      const place = { tag: id, captures: {}, address: topic, time };
+      const reading = badReading(place, `no message for ${formatDuration(expectEvery)}`);
+      own.add(reading);
+      return reading;
+    },
+  };
 }
 
 export type SilentTag = Pick<WatchedTag, "id" | "topic" | "expectEvery" | "named">;

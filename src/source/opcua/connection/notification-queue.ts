@@ -47,125 +47,27 @@ const untimed = {
   labels: ["source"],
 } as const;
 
-export class NotificationQueue {
-  readonly #runtime: Runtime;
-  readonly #source: string;
-  readonly #time: TimeOptions;
-  readonly #queue = new BoundedQueue<Batch>(mostBatches);
+export function notificationQueue(runtime: Runtime, options: { readonly source: string; readonly time: TimeOptions }) {
+  const queue = new BoundedQueue<Batch>(mostBatches);
   /** Items in the order of their first values. */
-  #places: Item[] = [];
-  #rows = new Map<Item, number>();
-  #roomier = Promise.withResolvers<void>();
-  #overflows = 0;
+  let places: Item[] = [];
+  let rows = new Map<Item, number>();
+  let roomier = Promise.withResolvers<void>();
+  let overflowCount = 0;
+  const source = options.source;
+  const timeOptions = options.time;
 
-  constructor(runtime: Runtime, options: { readonly source: string; readonly time: TimeOptions }) {
-    this.#runtime = runtime;
-    this.#source = options.source;
-    this.#time = options.time;
-  }
-
-  get overflows(): number {
-    return this.#overflows;
-  }
-
-  /**
-   * Queues `values[i]` as readings of `items[i]`. Each value in `unreported` may follow discarded values. Calls
-   * `stored` once all are on disk. Throws `SOURCE_PROTOCOL` if the queue is full.
-   */
-  values(
-    { items, values, unreported }: ItemValues,
-    stream: Arrival["stream"],
-    backfill: Pick<Backfill, "arrived" | "untimed" | "stored">,
-    stored: () => void,
-  ): void {
-    const arrival = this.#runtime.clock.now();
-    const newColumns = () => new ReadingColumns(this.#places, Math.min(batchReadings, values.length));
-    let columns = newColumns();
-    const stamped: Item[] = [];
-    const times = new Float64Array(values.length);
-    const gaps: TagGap[] = [];
-    const come = { overflow: false, stream, at: arrival };
-    const cut = { ...come, overflow: true };
-    let overflowing = 0;
-    let untimedValues = 0;
-    for (let i = 0; i < values.length; i++) {
-      const [item, value] = [items[i], values[i]];
-      if (!item || !value) continue;
-      const overflow = unreported?.has(value) || overflowed(value.statusCode.value);
-      if (overflow) overflowing++;
-      const isWhole = value instanceof PlainNumber && !item.part && !item.index && stream === "live";
-      const reading = isWhole
-        ? numberReading(value, item, arrival, this.#time)
-        : toReading(value, item, arrival, this.#time);
-      if (reading === "untimed") untimedValues++;
-      if (!reading || reading === "untimed") continue;
-      // Values from a former subscription may be older than those from the current one.
-      if (columns.isFull) {
-        this.#put({ readings: columns.batch() });
-        columns = newColumns();
-      }
-      const row = this.#rowOf(item);
-      if (typeof reading !== "number")
-        columns.add(row, stream === "former" ? { ...reading, historical: true } : reading);
-      else if (value instanceof PlainNumber) columns.addNumber(row, value.number, reading);
-      const time = typeof reading === "number" ? reading : reading.clock === "device" ? reading.time : undefined;
-      const how = overflow ? cut : come;
-      const before = time === undefined ? backfill.untimed(item, arrival, how) : backfill.arrived(item, time, how);
-      if (before.length > 0) gaps.push(...before);
-      if (time !== undefined) times[stamped.push(item) - 1] = time;
-    }
-    if (overflowing > 0) {
-      this.#overflows += overflowing;
-      this.#runtime.metrics.counter(overflows).add(overflowing, { source: this.#source });
-    }
-    if (untimedValues > 0) this.#runtime.metrics.counter(untimed).add(untimedValues, { source: this.#source });
-    const allStored = () => {
-      let i = 0;
-      for (const item of stamped) backfill.stored(item, epochMicros(times[i++] ?? arrival));
-      stored();
-    };
-    this.#put({ readings: columns.batch(), stored: allStored, gaps });
-  }
-
-  #rowOf(item: Item): number {
-    let row = this.#rows.get(item);
-    if (row === undefined) this.#rows.set(item, (row = this.#places.push(item) - 1));
+  function rowOf(item: Item): number {
+    let row = rows.get(item);
+    if (row === undefined) rows.set(item, (row = places.push(item) - 1));
     return row;
   }
 
-  /** Releases the items; call it when items are added, since others may have been removed. */
-  forgetItems(): void {
-    this.#places = [];
-    this.#rows = new Map();
-  }
-
-  /** Queues readings; `stored` and `gaps` go with the last batch. Throws like `values`. */
-  readings(readings: readonly Reading[], stored?: () => void, gaps?: readonly TagGap[]): void {
-    let from = 0;
-    for (; readings.length - from > batchReadings; from += batchReadings)
-      this.#put({ readings: batchOf(readings.slice(from, from + batchReadings)) });
-    this.#put({ readings: batchOf(from > 0 ? readings.slice(from) : readings), stored, gaps });
-  }
-
-  descriptions(descriptions: readonly Description[]): void {
-    this.#put({ descriptions });
-  }
-
-  /** Queues a keep-alive of the server, unless many values wait already. */
-  alive(): void {
-    if (this.#queue.size < fullAt) this.#put({ alive: true });
-  }
-
-  /** Ends the queue: `next` returns the remaining batches, then rejects with `error`. */
-  fail(error: unknown): void {
-    this.#queue.fail(error);
-  }
-
   /** Resolves with 1 to 10 batches (10,000 readings). Rejects with `signal.reason` or the error of `fail`. */
-  async next(signal: AbortSignal): Promise<Delivery> {
-    const batches = await this.#queue.takeAll(batchesPerDelivery, signal);
-    this.#roomier.resolve();
-    this.#roomier = Promise.withResolvers();
+  async function next(signal: AbortSignal): Promise<Delivery> {
+    const batches = await queue.takeAll(batchesPerDelivery, signal);
+    roomier.resolve();
+    roomier = Promise.withResolvers();
     const readings = batches.flatMap((batch) => (batch.readings?.values.length ? [batch.readings] : []));
     return batchDelivery(readings, {
       descriptions: batches.flatMap(({ descriptions }) => descriptions ?? []),
@@ -178,18 +80,104 @@ export class NotificationQueue {
     });
   }
 
-  async *rest(): AsyncGenerator<Delivery> {
-    while (this.#queue.size > 0) yield await this.next(new AbortController().signal);
-  }
-
-  async room(signal: AbortSignal): Promise<void> {
-    while (this.#queue.size >= fullAt) await orAbort(this.#roomier.promise, signal);
-  }
-
-  #put(batch: Batch): void {
-    if (!this.#queue.offer(batch) && this.#queue.size >= mostBatches)
+  function put(batch: Batch): void {
+    if (!queue.offer(batch) && queue.size >= mostBatches)
       throw new AgentError("SOURCE_PROTOCOL", "the server sends more in one message than it was asked to");
   }
+
+  return {
+    get overflows(): number {
+      return overflowCount;
+    },
+    /**
+     * Queues `values[i]` as readings of `items[i]`. Each value in `unreported` may follow discarded values. Calls
+     * `stored` once all are on disk. Throws `SOURCE_PROTOCOL` if the queue is full.
+     */
+    values(
+      { items, values, unreported }: ItemValues,
+      stream: Arrival["stream"],
+      backfill: Pick<Backfill, "arrived" | "untimed" | "stored">,
+      stored: () => void,
+    ): void {
+      const arrival = runtime.clock.now();
+      const newColumns = () => new ReadingColumns(places, Math.min(batchReadings, values.length));
+      let columns = newColumns();
+      const stamped: Item[] = [];
+      const times = new Float64Array(values.length);
+      const gaps: TagGap[] = [];
+      const come = { overflow: false, stream, at: arrival };
+      const cut = { ...come, overflow: true };
+      let overflowing = 0;
+      let untimedValues = 0;
+      for (let i = 0; i < values.length; i++) {
+        const [item, value] = [items[i], values[i]];
+        if (!item || !value) continue;
+        const overflow = unreported?.has(value) || overflowed(value.statusCode.value);
+        if (overflow) overflowing++;
+        const isWhole = value instanceof PlainNumber && !item.part && !item.index && stream === "live";
+        const reading = isWhole
+          ? numberReading(value, item, arrival, timeOptions)
+          : toReading(value, item, arrival, timeOptions);
+        if (reading === "untimed") untimedValues++;
+        if (!reading || reading === "untimed") continue;
+        // Values from a former subscription may be older than those from the current one.
+        if (columns.isFull) {
+          put({ readings: columns.batch() });
+          columns = newColumns();
+        }
+        const row = rowOf(item);
+        if (typeof reading !== "number")
+          columns.add(row, stream === "former" ? { ...reading, historical: true } : reading);
+        else if (value instanceof PlainNumber) columns.addNumber(row, value.number, reading);
+        const time = typeof reading === "number" ? reading : reading.clock === "device" ? reading.time : undefined;
+        const how = overflow ? cut : come;
+        const before = time === undefined ? backfill.untimed(item, arrival, how) : backfill.arrived(item, time, how);
+        if (before.length > 0) gaps.push(...before);
+        if (time !== undefined) times[stamped.push(item) - 1] = time;
+      }
+      if (overflowing > 0) {
+        overflowCount += overflowing;
+        runtime.metrics.counter(overflows).add(overflowing, { source: source });
+      }
+      if (untimedValues > 0) runtime.metrics.counter(untimed).add(untimedValues, { source: source });
+      const allStored = () => {
+        let i = 0;
+        for (const item of stamped) backfill.stored(item, epochMicros(times[i++] ?? arrival));
+        stored();
+      };
+      put({ readings: columns.batch(), stored: allStored, gaps });
+    },
+    /** Releases the items; call it when items are added, since others may have been removed. */
+    forgetItems(): void {
+      places = [];
+      rows = new Map();
+    },
+    /** Queues readings; `stored` and `gaps` go with the last batch. Throws like `values`. */
+    readings(readings: readonly Reading[], stored?: () => void, gaps?: readonly TagGap[]): void {
+      let from = 0;
+      for (; readings.length - from > batchReadings; from += batchReadings)
+        put({ readings: batchOf(readings.slice(from, from + batchReadings)) });
+      put({ readings: batchOf(from > 0 ? readings.slice(from) : readings), stored, gaps });
+    },
+    descriptions(descriptions: readonly Description[]): void {
+      put({ descriptions });
+    },
+    /** Queues a keep-alive of the server, unless many values wait already. */
+    alive(): void {
+      if (queue.size < fullAt) put({ alive: true });
+    },
+    /** Ends the queue: `next` returns the remaining batches, then rejects with `error`. */
+    fail(error: unknown): void {
+      queue.fail(error);
+    },
+    next,
+    async *rest(): AsyncGenerator<Delivery> {
+      while (queue.size > 0) yield await next(new AbortController().signal);
+    },
+    async room(signal: AbortSignal): Promise<void> {
+      while (queue.size >= fullAt) await orAbort(roomier.promise, signal);
+    },
+  };
 }
 
 // Collects readings in columns: good finite numbers with the device's time compactly, all others separately.

@@ -7,7 +7,7 @@ import type { OpcuaConfig } from "../config/options.ts";
 import { type Backfill, type BackfillOptions, openBackfill } from "../history/backfill.ts";
 import type { HistoryMemory } from "../history/history-memory.ts";
 import { type Notification, unreportedOverflows } from "../monitoring/notification.ts";
-import { poll, Reread } from "../monitoring/polling.ts";
+import { poll, rereader } from "../monitoring/polling.ts";
 import { Publisher } from "../monitoring/publisher.ts";
 import { subscriptionDetails } from "../monitoring/publishing-group.ts";
 import { failureReading, type MonitoringFailure, refusedNodes } from "../monitoring/refused-nodes.ts";
@@ -18,7 +18,7 @@ import type { Item } from "../nodes/items.ts";
 import type { Pki } from "../session/pki.ts";
 import { type ServerProfile, SessionKeepAlive } from "../session/server-facts.ts";
 import { type DataValueLike, type NotifiedValue, semanticsChanged, structureChanged } from "../types/reading.ts";
-import { NotificationQueue } from "./notification-queue.ts";
+import { notificationQueue } from "./notification-queue.ts";
 
 export interface OpcuaSourceOptions
   extends Pick<Obtaining, "link" | "resumption" | "positions">,
@@ -35,7 +35,7 @@ export interface OpcuaSourceOptions
   readonly details: Readonly<Record<string, string | number>>;
 }
 
-/** Publishing intervals up to this length end before `Reread` first reads. */
+/** Publishing intervals up to this length end before the rereader first reads. */
 const soonMs = 1_000;
 /** How long the first values wait for the descriptions of their variables. */
 const describedWithinMs = 5_000;
@@ -49,7 +49,7 @@ export function opcuaSource(options: OpcuaSourceOptions) {
   const { subscriptions, formers } = monitoring;
   const { time } = config.options;
   const common = { link, runtime, services, source: config.name };
-  const notifications = new NotificationQueue(runtime, { source: config.name, time });
+  const notifications = notificationQueue(runtime, { source: config.name, time });
   const describing = new Describing({ ...common, deliver: (each) => notifications.descriptions(each) });
   const keepAlive = new SessionKeepAlive(common);
   /** New subscriptions without a notification so far. The first is due after one publishing interval. */
@@ -62,7 +62,7 @@ export function opcuaSource(options: OpcuaSourceOptions) {
     notifications.values({ items, values }, "live", backfill, () => {});
   };
   const reading = { services, runtime, deliver: polled };
-  const reread = new Reread(reading);
+  const reread = rereader(reading);
 
   const backfill: Backfill = openBackfill({
     ...common,

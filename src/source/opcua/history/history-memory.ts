@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import { z } from "zod";
 import { type EpochMicros, epochMicros } from "../../../core/point.ts";
 import { readStateFile, writeStateFile } from "../../../lib/files/state-file.ts";
-import { InPlaceFile } from "../session/state-files.ts";
+import { inPlaceFile } from "../session/state-files.ts";
 import type { Cause } from "./gaps.ts";
 
 const times = z.record(z.string(), z.int());
@@ -52,7 +52,7 @@ export async function openHistoryMemory(path: string) {
     ]),
   );
   // Copy the bytes, so that a concurrent change cannot corrupt a time.
-  const timesFile = new InPlaceFile(timesIn(path), () => Buffer.from(fileBytes()));
+  const timesFile = inPlaceFile(timesIn(path), () => Buffer.from(fileBytes()));
   /** Key → index in the times file. Keys are never removed. */
   const places = new Map<string, number>();
   /** Content of the times file, with spare capacity. Element 0 holds the digest of the keys. */

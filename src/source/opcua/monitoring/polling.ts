@@ -69,38 +69,33 @@ function same(a: DataValueLike | undefined, b: DataValueLike): boolean {
 const settlingMs = 1_000;
 
 /** Rereads items with a lost notification, unless a newer value arrives: a variable may not change again. */
-export class Reread {
-  readonly #options: ReadingOptions;
-  #added = new Set<Item>();
-  #due = new Set<Item>();
+export function rereader(options: ReadingOptions) {
+  let added = new Set<Item>();
+  let dueItems = new Set<Item>();
   /** Items being read, without those that have got a newer value. */
-  #reading = new Set<Item>();
+  let beingRead = new Set<Item>();
 
-  constructor(options: ReadingOptions) {
-    this.#options = options;
-  }
-
-  add(items: Iterable<Item>): void {
-    for (const item of items) this.#added.add(item);
-  }
-
-  arrived(items: Iterable<Item>): void {
-    const waiting = [this.#added, this.#due, this.#reading].filter(({ size }) => size > 0);
-    if (waiting.length > 0) for (const item of items) for (const set of waiting) set.delete(item);
-  }
-
-  /** Rereads added items until `signal` aborts. Rejects with `SOURCE_*` if the connection fails. */
-  async run(signal: AbortSignal): Promise<never> {
-    const { services, runtime, deliver } = this.#options;
-    for (;;) {
-      await runtime.clock.sleep(settlingMs, signal);
-      const due = [...this.#due];
-      this.#reading = this.#due;
-      this.#due = this.#added;
-      this.#added = new Set();
-      if (due.length === 0) continue;
-      const read = (await readItems(services, due, signal)).filter(([item]) => this.#reading.has(item));
-      if (read.length > 0) await deliver(read, signal);
-    }
-  }
+  return {
+    add(items: Iterable<Item>): void {
+      for (const item of items) added.add(item);
+    },
+    arrived(items: Iterable<Item>): void {
+      const waiting = [added, dueItems, beingRead].filter(({ size }) => size > 0);
+      if (waiting.length > 0) for (const item of items) for (const set of waiting) set.delete(item);
+    },
+    /** Rereads added items until `signal` aborts. Rejects with `SOURCE_*` if the connection fails. */
+    async run(signal: AbortSignal): Promise<never> {
+      const { services, runtime, deliver } = options;
+      for (;;) {
+        await runtime.clock.sleep(settlingMs, signal);
+        const due = [...dueItems];
+        beingRead = dueItems;
+        dueItems = added;
+        added = new Set();
+        if (due.length === 0) continue;
+        const read = (await readItems(services, due, signal)).filter(([item]) => beingRead.has(item));
+        if (read.length > 0) await deliver(read, signal);
+      }
+    },
+  };
 }

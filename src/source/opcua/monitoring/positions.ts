@@ -4,7 +4,7 @@ import { z } from "zod";
 import type { DriverConfig } from "../../../core/driver.ts";
 import type { Logger } from "../../../core/runtime.ts";
 import { readStateFile } from "../../../lib/files/state-file.ts";
-import { InPlaceFile } from "../session/state-files.ts";
+import { inPlaceFile } from "../session/state-files.ts";
 import { after, behind } from "./missing-messages.ts";
 
 /** Identifies a subscription: a restarted server assigns the same numbers again. */
@@ -52,7 +52,7 @@ export async function openPositions(path: string | undefined, log: Logger, reade
     length = bytes.length;
     return bytes;
   };
-  const file = path === undefined ? undefined : new InPlaceFile(path, text);
+  const file = path === undefined ? undefined : inPlaceFile(path, text);
 
   async function write(): Promise<void> {
     try {

@@ -4,7 +4,7 @@ import type { Answer, ReadRequest } from "../../../../src/source/modbus/config/p
 import type { BusCodec } from "../../../../src/source/modbus/connection/bus-codec.ts";
 import { asciiCodec, crc16, rtuCodec } from "../../../../src/source/modbus/connection/bus-codec.ts";
 import { BusFraming } from "../../../../src/source/modbus/connection/bus-framing.ts";
-import { LateReplyTracker } from "../../../../src/source/modbus/connection/late-reply-tracker.ts";
+import { lateReplyTracker } from "../../../../src/source/modbus/connection/late-reply-tracker.ts";
 import { adversary, honestWord } from "../../../support/modbus-adversary.ts";
 import { withClient } from "../../../support/modbus-client.ts";
 import { runs, seed } from "../../../support/property.ts";
@@ -33,13 +33,13 @@ test("the checksum is that of the specification", () => {
 });
 
 test("a bounded number of late answers is expected of a unit that never answers", () => {
-  const lateReplies = new LateReplyTracker();
+  const lateReplies = lateReplyTracker();
   for (let i = 0; i < 1_000; i++) lateReplies.add(read(i, 1));
   expect(lateReplies.count(1)).toBeLessThanOrEqual(32);
 });
 
 test("no distinguishing request reaches beyond the last address", () => {
-  const lateReplies = new LateReplyTracker();
+  const lateReplies = lateReplyTracker();
   const last = read(65_535, 1);
   lateReplies.add(last);
   lateReplies.add({ ...last, table: "ir" });
@@ -182,7 +182,7 @@ describe.each([
   });
 
   test("a unit without a distinguishing answer is not held up for ever: its last answer is accepted", () => {
-    const lateReplies = new LateReplyTracker();
+    const lateReplies = lateReplyTracker();
     const framing = withClient(new BusFraming({ codec, reopen: false, lateReplies, mayRead: () => false }));
     for (let i = 0; i < 3; i++) {
       framing.begin(read(10, 1));
@@ -250,7 +250,7 @@ describe.each([
     });
     let taken = 0;
     const check = fc.property(fc.array(step, { minLength: 5, maxLength: 60 }), (steps) => {
-      const lateReplies = new LateReplyTracker();
+      const lateReplies = lateReplyTracker();
       const framing = withClient(new BusFraming({ codec, reopen: false, lateReplies }));
       /** Answers that the unit has not sent yet. */
       const toCome: Uint8Array[] = [];

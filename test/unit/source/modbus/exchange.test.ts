@@ -14,7 +14,7 @@ import {
   connectTcp,
 } from "../../../../src/source/modbus/connection/byte-stream.ts";
 import { streamExchange } from "../../../../src/source/modbus/connection/exchange.ts";
-import { LateReplyTracker } from "../../../../src/source/modbus/connection/late-reply-tracker.ts";
+import { lateReplyTracker } from "../../../../src/source/modbus/connection/late-reply-tracker.ts";
 import { MbapFraming } from "../../../../src/source/modbus/connection/mbap-framing.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { mbapFrame } from "../../../support/modbus-adversary.ts";
@@ -231,7 +231,7 @@ test("after a timeout without transaction IDs a connection that can be reopened 
 test("the answer to a lost or cancelled request may arrive on the next connection", async () => {
   for (const end of [(peer: ReturnType<typeof scripted>) => peer.close(), undefined]) {
     const peer = scripted();
-    const lateReplies = new LateReplyTracker();
+    const lateReplies = lateReplyTracker();
     const framing = new BusFraming({ codec: rtuCodec, reopen: true, lateReplies });
     const exchange = streamExchange(peer.stream, framing, new ManualClock());
     const stop = new AbortController();

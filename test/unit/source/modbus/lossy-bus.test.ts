@@ -8,7 +8,7 @@ import { BusWatch } from "../../../../src/source/modbus/connection/bus-watch.ts"
 import type { ByteStreamListener } from "../../../../src/source/modbus/connection/byte-stream.ts";
 import { streamExchange } from "../../../../src/source/modbus/connection/exchange.ts";
 import type { Result, TimedOut } from "../../../../src/source/modbus/connection/framing.ts";
-import { LateReplyTracker } from "../../../../src/source/modbus/connection/late-reply-tracker.ts";
+import { lateReplyTracker } from "../../../../src/source/modbus/connection/late-reply-tracker.ts";
 import { openModbusConnection } from "../../../../src/source/modbus/connection/modbus-connection.ts";
 import { type Disturbances, disturbedBus, wordOf } from "../../../support/modbus-disturbed-bus.ts";
 import { seed } from "../../../support/property.ts";
@@ -73,7 +73,7 @@ async function pollBus(kind: Kind, disturbances: Disturbances, values: number, o
   // Chunks in transit reach the client that is connected when they arrive.
   const send = relay(random, stalled, (chunk) => listener?.data(chunk));
   const watch = new BusWatch(clock, kind === "rtu+tcp" ? 300 : 50);
-  const lateReplies = new LateReplyTracker();
+  const lateReplies = lateReplyTracker();
   const timedOut: TimedOut = new Map();
   const codec = kind === "ascii" ? asciiCodec : rtuCodec;
   const connect = async () =>

@@ -6,7 +6,7 @@ import { pollTargets } from "../../../../src/source/modbus/config/tag-reads.ts";
 import type { Exchange, Result } from "../../../../src/source/modbus/connection/framing.ts";
 import { openModbusConnection } from "../../../../src/source/modbus/connection/modbus-connection.ts";
 import { loadDeviceQuirks } from "../../../../src/source/modbus/polling/device-quirks.ts";
-import { ModbusSource } from "../../../../src/source/modbus/polling/source.ts";
+import { modbusSource } from "../../../../src/source/modbus/polling/source.ts";
 import { type ModbusTagText, modbusConfig } from "../../../support/modbus-source.ts";
 import { runs } from "../../../support/property.ts";
 import { ManualClock, type TestRuntime, testRuntime } from "../../../support/runtime.ts";
@@ -61,7 +61,7 @@ async function openSource({ tags, timeoutMs = 1_000, takes }: Bus, runtime: Test
   };
   const link = await openModbusConnection(options, runtime, new AbortController().signal);
   const quirks = await loadDeviceQuirks("/dev/null/nowhere", runtime);
-  return new ModbusSource(config, pollTargets(config), link, quirks, runtime);
+  return modbusSource(config, pollTargets(config), link, quirks, runtime);
 }
 
 /** Polls for `forMs`. */

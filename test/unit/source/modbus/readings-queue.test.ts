@@ -3,7 +3,7 @@ import { epochMicros } from "../../../../src/core/point.ts";
 import type { ReadingBatch } from "../../../../src/core/reading.ts";
 import type { Reading, TagId } from "../../../../src/core/source.ts";
 import { batchOf, readingsOf } from "../../../../src/lib/readings/reading-batch.ts";
-import { ReadingsQueue } from "../../../../src/source/modbus/polling/readings.ts";
+import { type ReadingsQueue, readingsQueue } from "../../../../src/source/modbus/polling/readings.ts";
 
 const { signal } = new AbortController();
 const cycle = (time: number, tags: number): ReadingBatch[] => [
@@ -26,21 +26,21 @@ const cycle = (time: number, tags: number): ReadingBatch[] => [
 const taken = async (queue: ReadingsQueue, max: number, stop = signal) => readingsOf(await queue.take(max, stop));
 
 test("readings since the last pull are delivered together, in order", async () => {
-  const queue = new ReadingsQueue(100);
+  const queue = readingsQueue(100);
   queue.offer(cycle(1, 2));
   queue.offer(cycle(2, 2));
   expect((await taken(queue, 100)).map((reading) => reading.value)).toEqual([1, 1, 2, 2]);
 });
 
 test("cycles stay whole when a delivery is full", async () => {
-  const queue = new ReadingsQueue(100);
+  const queue = readingsQueue(100);
   for (let i = 0; i < 3; i++) queue.offer(cycle(i, 4));
   expect(await taken(queue, 10)).toHaveLength(8);
   expect(await taken(queue, 10)).toHaveLength(4);
 });
 
 test("without a pull the oldest readings are dropped, and each tag reports once how many", async () => {
-  const queue = new ReadingsQueue(6);
+  const queue = readingsQueue(6);
   expect(queue.offer(cycle(1, 2)) + queue.offer(cycle(2, 2)) + queue.offer(cycle(3, 2))).toBe(0);
   expect(queue.offer(cycle(4, 2))).toBe(2);
   expect(queue.offer(cycle(5, 2))).toBe(2);
@@ -62,7 +62,7 @@ test("without a pull the oldest readings are dropped, and each tag reports once 
 });
 
 test("waiting ends with a reading, with a failure after the last one, or with the signal", async () => {
-  const queue = new ReadingsQueue(6);
+  const queue = readingsQueue(6);
   const waiting = taken(queue, 10);
   queue.offer(cycle(1, 1));
   expect(await waiting).toHaveLength(1);

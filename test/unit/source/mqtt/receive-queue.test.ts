@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { epochMicros } from "../../../../src/core/point.ts";
 import type { Reading, TagId } from "../../../../src/core/source.ts";
-import { type Batch, ReceiveQueue } from "../../../../src/source/mqtt/receiver/receive-queue.ts";
+import { type Batch, receiveQueue } from "../../../../src/source/mqtt/receiver/receive-queue.ts";
 import { runs } from "../../../support/property.ts";
 
 const { signal } = new AbortController();
@@ -18,7 +18,7 @@ test("packets are acknowledged once in the order of arrival, however batches are
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 60 }), async (steps) => {
       const acknowledged: number[] = [];
-      const queue = new ReceiveQueue({
+      const queue = receiveQueue({
         maxReadings: 8,
         acknowledge: (held) => acknowledged.push(...held),
         onRoom: () => {},
@@ -60,7 +60,7 @@ test("packets are acknowledged once in the order of arrival, however batches are
 
 test("a message with more readings than a batch is delivered in several, acknowledged with the last", async () => {
   const acknowledged: number[] = [];
-  const queue = new ReceiveQueue({
+  const queue = receiveQueue({
     maxReadings: 4,
     acknowledge: (held) => acknowledged.push(...held),
     onRoom: () => {},
@@ -78,7 +78,7 @@ test("a message with more readings than a batch is delivered in several, acknowl
 });
 
 test("queued readings are still delivered when the connection is lost, then the loss is reported", async () => {
-  const queue = new ReceiveQueue({ maxReadings: 8, acknowledge: () => {}, onRoom: () => {} });
+  const queue = receiveQueue({ maxReadings: 8, acknowledge: () => {}, onRoom: () => {} });
   queue.put(1, ({ readings }) => readings.push(...someReadings(2)));
   queue.fail(new Error("lost"));
   expect((await queue.take(signal)).readings).toHaveLength(2);
@@ -87,7 +87,7 @@ test("queued readings are still delivered when the connection is lost, then the 
 
 test("the queue is full at its capacity and signals when it has room again", async () => {
   let room = 0;
-  const queue = new ReceiveQueue({ maxReadings: 4, acknowledge: () => {}, onRoom: () => room++ });
+  const queue = receiveQueue({ maxReadings: 4, acknowledge: () => {}, onRoom: () => room++ });
   queue.put(undefined, ({ readings }) => readings.push(...someReadings(3)));
   expect(queue.full).toBe(false);
   queue.put(undefined, ({ readings }) => readings.push(...someReadings(3)));

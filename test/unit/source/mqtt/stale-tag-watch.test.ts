@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { epochMicros } from "../../../../src/core/point.ts";
 import { mqttDriver } from "../../../../src/source/mqtt/driver.ts";
-import { StaleTagWatch } from "../../../../src/source/mqtt/receiver/stale-tag-watch.ts";
+import { staleTagWatch } from "../../../../src/source/mqtt/receiver/stale-tag-watch.ts";
 
 const tags = [{ topic: "a" }, { topic: "b", expectEvery: "10m" }, { topic: "c/{x}", expectEvery: "1h" }].map((text) =>
   mqttDriver.tag.parse(text),
@@ -9,7 +9,7 @@ const tags = [{ topic: "a" }, { topic: "b", expectEvery: "10m" }, { topic: "c/{x
 const minute = 60_000;
 
 test("a tag silent for too long is reported once, until it has a value again", () => {
-  const watch = new StaleTagWatch(tags, 0);
+  const watch = staleTagWatch(tags, 0);
   expect(watch.check(9 * minute)).toEqual([]);
   const silent = watch.check(10 * minute);
   expect(silent).toMatchObject([{ topic: "b", named: true }]);
@@ -30,5 +30,5 @@ test("a tag silent for too long is reported once, until it has a value again", (
 });
 
 test("without expectEvery no tag is watched", () => {
-  expect(new StaleTagWatch(tags.slice(0, 1), 0).intervalMs).toBeUndefined();
+  expect(staleTagWatch(tags.slice(0, 1), 0).intervalMs).toBeUndefined();
 });

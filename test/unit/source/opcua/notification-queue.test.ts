@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { defaultTimeRule } from "../../../../src/lib/readings/device-time.ts";
-import { NotificationQueue } from "../../../../src/source/opcua/connection/notification-queue.ts";
+import { notificationQueue } from "../../../../src/source/opcua/connection/notification-queue.ts";
 import { PlainNumber, type PlainValue } from "../../../../src/source/opcua/types/plain-value.ts";
 import { ClockCheck } from "../../../../src/source/opcua/types/reading.ts";
 import { opcuaItem } from "../../../support/opcua-item.ts";
@@ -18,7 +18,7 @@ const value = (number: number): PlainValue => ({
 });
 
 test("replaced items are not kept, and their queued values are delivered unchanged", async () => {
-  const queue = new NotificationQueue(runtime, { source: "line", time: { ...defaultTimeRule, clock: "source" } });
+  const queue = notificationQueue(runtime, { source: "line", time: { ...defaultTimeRule, clock: "source" } });
   const [gone, added] = [opcuaItem(), opcuaItem()];
   queue.values({ items: [gone], values: [value(1)] }, "live", backfill, () => {});
   queue.forgetItems();
@@ -55,7 +55,7 @@ test("a number without a reading object equals one with it", async () => {
       fc.constantFrom("live", "former"),
       async (all, times, stream) => {
         const outcomes = [true, false].map(async (isOne) => {
-          const queue = new NotificationQueue(fixed, { source: "line", time: times });
+          const queue = notificationQueue(fixed, { source: "line", time: times });
           const item = { ...opcuaItem(), clockCheck: new ClockCheck() };
           const values = all.map(({ dataType, number, source, server }) => {
             const one = new PlainNumber(dataType, number, source, server);

@@ -1,7 +1,7 @@
 // Variables whose notification was lost are read again.
 import * as ua from "node-opcua-client";
 import { expect, test } from "vitest";
-import { Reread } from "../../../../src/source/opcua/monitoring/polling.ts";
+import { rereader } from "../../../../src/source/opcua/monitoring/polling.ts";
 import { opcuaItem } from "../../../support/opcua-item.ts";
 import { ManualClock, testRuntime } from "../../../support/runtime.ts";
 
@@ -10,7 +10,7 @@ test("a variable with a lost notification is read once, unless its next value ar
   const [steady, busy] = [opcuaItem(), { ...opcuaItem(), address: "Count" }];
   const read: string[] = [];
   const value = new ua.DataValue({ value: { dataType: ua.DataType.Double, value: 42 } });
-  const reread = new Reread({
+  const reread = rereader({
     services: { read: async (nodes) => nodes.map(() => value) },
     runtime: testRuntime({ clock }),
     deliver: async (values) => void read.push(...values.map(([{ address }]) => address)),
@@ -32,7 +32,7 @@ test("a variable whose next value arrives during the read does not fall back to 
   const [steady, busy] = [opcuaItem(), { ...opcuaItem(), address: "Count" }];
   const read: string[] = [];
   const value = new ua.DataValue({ value: { dataType: ua.DataType.Double, value: 42 } });
-  const reread = new Reread({
+  const reread = rereader({
     services: {
       read: async (nodes) => {
         reread.arrived([busy]);
