@@ -1,11 +1,9 @@
 #!/usr/bin/env -S node --max-semi-space-size=4 --disable-sigusr1 --disable-proto=delete
 // The entry of the program. Only this file may end the process.
+import "../lib/text/no-code-from-text.ts";
 import { enableCompileCache } from "node:module";
 import { startLogWorker } from "../buffer/disk/worker/worker-port.ts";
-import { forbidCodeFromText } from "../lib/text/code-from-text.ts";
 import { parseRunShortcut } from "./shared/default-config.ts";
-
-forbidCodeFromText();
 
 // Type stripping and parsing take 11 ms for 1,000 lines; from the cache, a tenth of that.
 enableCompileCache();

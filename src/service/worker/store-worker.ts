@@ -1,14 +1,13 @@
 // A store thread: handles requests, so that the thread with the sockets never blocks. One writes, others read.
+import "../../lib/text/no-code-from-text.ts";
 import { setPriority } from "node:os";
 import { parentPort, workerData } from "node:worker_threads";
 import { isAgentError, reasonOf, remedyOf } from "../../core/errors.ts";
 import { atOnce, inSlices } from "../../lib/flow/in-slices.ts";
-import { forbidCodeFromText } from "../../lib/text/code-from-text.ts";
 import { dispatch, isLargeInsert, type RpcInput, type RpcOutput } from "../method/dispatch.ts";
 import { ServiceStore } from "../store/store.ts";
 import type { StoreMaintenance, WorkerData, WorkerReply, WorkerRequest } from "./worker-thread.ts";
 
-forbidCodeFromText();
 const port = parentPort;
 if (!port) throw new Error("to be started as a worker");
 const reply = (message: WorkerReply, transfer: ArrayBuffer[] = []) => port.postMessage(message, transfer);

@@ -1,12 +1,11 @@
 // The log thread, which makes all disk calls. They block, so a disk that hangs delays only this thread.
+import "../../../lib/text/no-code-from-text.ts";
 import { randomBytes } from "node:crypto";
-import { forbidCodeFromText } from "../../../lib/text/code-from-text.ts";
 import { crc32 } from "../files/bytes.ts";
 import { lockFolder } from "../files/lock.ts";
 import { nodeDisk } from "../files/node-disk.ts";
 import { runLogThread } from "./store-server.ts";
 
-forbidCodeFromText();
 runLogThread({
   disk: nodeDisk(),
   checksum: crc32,
