@@ -42,9 +42,6 @@ export interface DeliveryStatus {
   readonly lagMs: number;
   readonly requests: { readonly started: number; readonly accepted: number; readonly failed: number };
   readonly points: number;
-  /** Points accepted per second during the last minute, which is the drain rate of a backlog. */
-  readonly pointsPerSecond: number;
-  readonly bytes: number;
   /** Of the last accepted request; 0: none yet. */
   readonly pointsPerRequest: number;
   readonly bytesPerRequest: number;
@@ -101,14 +98,11 @@ export function uploadTally(runtime: Runtime, requestsPerSecond: number) {
   let acceptedCount = 0;
   let failedCount = 0;
   let allPoints = 0;
-  let allBytes = 0;
   let lastPoints = 0;
   let lastBytes = 0;
   let lastLagMs = 0;
   /** Request starts of the last minute, in monotonic milliseconds. */
   const starts: number[] = [];
-  /** Accepted points of the last minute with their times. */
-  const recentPoints: { readonly at: number; readonly points: number }[] = [];
   let lastError: UploadFailure | undefined;
   /** Why metadata cannot be saved, independent of points. */
   let saveFailure: { readonly state: DeliveryState; readonly failure: UploadFailure } | undefined;
@@ -139,14 +133,10 @@ export function uploadTally(runtime: Runtime, requestsPerSecond: number) {
       const { metrics, clock } = runtime;
       acceptedCount++;
       allPoints += frame.points;
-      allBytes += frame.bytes;
       lastPoints = frame.points;
       lastBytes = frame.bytes;
       if (frame.lagMs !== undefined) lastLagMs = frame.lagMs;
       lastSuccess = clock.now();
-      const at = clock.monotonic();
-      recentPoints.push({ at, points: frame.points });
-      while (recentPoints[0] !== undefined && recentPoints[0].at < at - minuteMs) recentPoints.shift();
       metrics.counter(requests).add(1, { outcome: "accepted" });
       metrics.counter(points).add(frame.points);
       metrics.counter(bytes).add(frame.bytes);
@@ -205,10 +195,6 @@ export function uploadTally(runtime: Runtime, requestsPerSecond: number) {
     }): DeliveryStatus {
       const monotonic = runtime.clock.monotonic();
       const recent = starts.filter((start) => start >= monotonic - minuteMs).length;
-      const seconds = Math.min(minuteMs, Math.max(1_000, monotonic - opened)) / 1_000;
-      const drained = recentPoints
-        .filter(({ at }) => at >= monotonic - minuteMs)
-        .reduce((sum, { points: of }) => sum + of, 0);
       const { catalog, traffic } = now;
       const openMs = monotonic - opened;
       const bytesPerMonth =
@@ -222,8 +208,6 @@ export function uploadTally(runtime: Runtime, requestsPerSecond: number) {
         lagMs: Math.round(Math.max(now.waitedMs ?? 0, current === "idle" ? 0 : lastLagMs)),
         requests: { started: startedCount, accepted: acceptedCount, failed: failedCount },
         points: allPoints,
-        pointsPerSecond: drained / seconds,
-        bytes: allBytes,
         pointsPerRequest: lastPoints,
         bytesPerRequest: lastBytes,
         rejected: now.rejected,
