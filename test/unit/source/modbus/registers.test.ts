@@ -184,9 +184,13 @@ test("a power of ten from a register leaves no binary rounding error", () => {
   expect(scaled(7, 2)).toBe(700);
   expect(scaled(12345678901234567890n, 1)).toBe(123456789012345678900n);
   fc.assert(
-    fc.property(fc.integer(), fc.integer({ min: -10, max: 10 }), (value, exponent) => {
-      expect(scaled(value, exponent)).toBe(Number(`${value}e${exponent}`));
-    }),
+    fc.property(
+      fc.oneof(fc.maxSafeInteger(), fc.bigInt({ min: -(2n ** 63n), max: 2n ** 64n - 1n })),
+      fc.integer({ min: -10, max: 10 }),
+      (value, exponent) => {
+        expect(Number(scaled(value, exponent)) + 0).toBe(Number(`${value}e${exponent}`) + 0);
+      },
+    ),
     runs(1_000),
   );
 });
