@@ -92,9 +92,43 @@ function keysOf(text: string): readonly RegExpExecArray[] {
   return [...text.matchAll(key), ...text.matchAll(tightKey)].toSorted((a, b) => a.index - b.index);
 }
 
+/** What surrounds each line, found in one pass: a file may have as many errors as lines. */
+interface Surroundings {
+  /** The next line above that is not blank; -1: none. */
+  readonly above: Int32Array;
+  /** The next line above that is indented less; -1: none. */
+  readonly parent: Int32Array;
+  /** 1: an @ follows below, before the next line with a key. */
+  readonly at: Uint8Array;
+}
+
+const surroundings = new WeakMap<readonly string[], Surroundings>();
+
+function surroundingsOf(lines: readonly string[]): Surroundings {
+  const known = surroundings.get(lines);
+  if (known) return known;
+  const above = new Int32Array(lines.length).fill(-1);
+  const parent = new Int32Array(lines.length).fill(-1);
+  const at = new Uint8Array(lines.length);
+  for (const [i, line] of lines.entries()) {
+    const before = i - 1;
+    above[i] = lines[before]?.trim() === "" ? (above[before] ?? -1) : before;
+    let up = above[i] ?? -1;
+    while (up >= 0 && indentOf(lines[up] ?? "") >= indentOf(line)) up = parent[up] ?? -1;
+    parent[i] = up;
+  }
+  for (let i = lines.length - 2; i >= 0; i--) {
+    const below = lines[i + 1] ?? "";
+    if (below.search(key) < 0 && (below.includes("@") || at[i + 1] === 1)) at[i] = 1;
+  }
+  const found = { above, parent, at };
+  surroundings.set(lines, found);
+  return found;
+}
+
 /** Whether a secret that begins in the line above may continue in this one, regardless of indentation. */
 function goesOn(lines: readonly string[], index: number): boolean {
-  const above = lines.slice(0, index).findLast((line) => line.trim() !== "") ?? "";
+  const above = lines[surroundingsOf(lines).above[index] ?? -1] ?? "";
   const last = keysOf(above).at(-1);
   const [name, value] = [last?.[2] ?? "", above.slice((last?.index ?? 0) + (last?.[0].length ?? 0))];
   if (holdsCredentials(name)) return /^[{[]?$/.test(value) && keysOf(lines[index] ?? "").length === 0;
@@ -103,14 +137,11 @@ function goesOn(lines: readonly string[], index: number): boolean {
 
 /** The parent keys of a line by indentation, innermost first. */
 function parentsOf(lines: readonly string[], index: number): readonly string[] {
+  const { parent } = surroundingsOf(lines);
   const parents: string[] = [];
-  let indent = indentOf(lines[index] ?? "");
-  for (let i = index - 1; i >= 0 && indent > 0; i--) {
-    const line = lines[i] ?? "";
-    if (line.trim() === "" || indentOf(line) >= indent) continue;
-    indent = indentOf(line);
+  for (let i = parent[index] ?? -1; i >= 0; i = parent[i] ?? -1) {
     // The last key of a line is the one that continues below it.
-    const last = [...line.matchAll(key)].at(-1)?.[2];
+    const last = [...(lines[i] ?? "").matchAll(key)].at(-1)?.[2];
     if (last !== undefined) parents.push(last);
   }
   return parents;
@@ -123,10 +154,7 @@ function indentOf(line: string): number {
 /** Credentials in addresses: up to the last @ of the line, or the whole line if an @ follows below. */
 function users(lines: readonly string[], index: number): readonly Range[] {
   const text = lines[index] ?? "";
-  const below = lines.slice(index + 1);
-  const end = below.findIndex((line) => [...line.matchAll(key)].length > 0);
-  const goesOn = (end < 0 ? below : below.slice(0, end)).some((line) => line.includes("@"));
-  const to = goesOn ? text.length : text.lastIndexOf("@");
+  const to = surroundingsOf(lines).at[index] === 1 ? text.length : text.lastIndexOf("@");
   if (to <= 0) return [];
   const before = [...text.matchAll(key)].findLast(
     ({ index: at }) => at < to && /^\s*$|[-{[,]\s*$/.test(text.slice(0, at)),

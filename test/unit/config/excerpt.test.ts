@@ -24,6 +24,12 @@ test.each([
   if (column > 10 || line === 2) expect(second.indexOf("^") - 9).toBe(caret);
 });
 
+test("an error in each of 30,000 lines does not read the file 30,000 times", () => {
+  const lines = Array.from({ length: 30_000 }, (_, i) => `line.${i},hr:${i} u61`);
+  const found = lines.map((_, i) => excerpt(lines, i + 1, 10));
+  expect(found.at(-1)).toContain("30000 | line.29999,hr:29999 u61");
+});
+
 test("a long line is shown around the caret", () => {
   const long = `list: [${Array.from({ length: 80 }, (_, i) => `n${i}`).join(", ")}]`;
   const column = long.indexOf("n60") + 1;
