@@ -221,47 +221,49 @@ export class OpenBlocks {
   }
 }
 
-// Log of settled series by ranges of blocks. A request settles thousands of series in hundreds of blocks, usually all
-// of them in the same blocks.
 /** Series settled in `blocks` consecutive blocks, starting with number `first`. */
-interface SettledStretch {
+interface SettledRange {
   readonly first: number;
   readonly blocks: number;
   readonly inputs: readonly InputId[];
 }
 
-interface OpenStretch extends Omit<SettledStretch, "inputs"> {
+interface OpenRange extends Omit<SettledRange, "inputs"> {
   readonly inputs: RepeatedList<InputId>;
 }
 
 /** Lists kept for the next request. */
 const keptLists = 4;
 
+/**
+ * Log of settled series by ranges of blocks. A request settles thousands of series in hundreds of blocks, usually all of
+ * them in the same blocks.
+ */
 class SettledLog {
   /** First block → number of blocks → entry. */
-  readonly #stretches = new Map<number, Map<number, OpenStretch>>();
+  readonly #ranges = new Map<number, Map<number, OpenRange>>();
   /** Lists of the first entries, which requests of polled series repeat. */
   readonly #lists: RepeatedList<InputId>[] = [];
   #entries = 0;
   /** Entry of the last series, which the next one usually shares. */
-  #last: OpenStretch | undefined;
+  #last: OpenRange | undefined;
 
   add(input: InputId, first: number, blocks: number): void {
-    let stretch = this.#last;
-    if (stretch?.first !== first || stretch.blocks !== blocks) {
-      const sameFirst = this.#stretches.get(first) ?? new Map<number, OpenStretch>();
-      this.#stretches.set(first, sameFirst);
-      stretch = sameFirst.get(blocks) ?? { first, blocks, inputs: this.#list() };
-      sameFirst.set(blocks, stretch);
-      this.#last = stretch;
+    let range = this.#last;
+    if (range?.first !== first || range.blocks !== blocks) {
+      const sameFirst = this.#ranges.get(first) ?? new Map<number, OpenRange>();
+      this.#ranges.set(first, sameFirst);
+      range = sameFirst.get(blocks) ?? { first, blocks, inputs: this.#list() };
+      sameFirst.set(blocks, range);
+      this.#last = range;
     }
-    stretch.inputs.add(input);
+    range.inputs.add(input);
   }
 
-  take(): SettledStretch[] {
+  take(): SettledRange[] {
     if (!this.#last) return [];
-    const all = [...this.#stretches.values()].flatMap((sameFirst) => [...sameFirst.values()]);
-    this.#stretches.clear();
+    const all = [...this.#ranges.values()].flatMap((sameFirst) => [...sameFirst.values()]);
+    this.#ranges.clear();
     this.#last = undefined;
     this.#entries = 0;
     return all.map(({ first, blocks, inputs }) => ({ first, blocks, inputs: inputs.take() }));

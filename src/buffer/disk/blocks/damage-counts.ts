@@ -1,6 +1,6 @@
 // Counts each stored point that has become unreadable once, and quarantines a copy of its bytes.
 import { attempt } from "../../../lib/flow/attempt.ts";
-import { joinedSpan, type LostSpan, type Stretch } from "../counters/loss-counters.ts";
+import { joinedSpan, type LostRange, type LostSpan } from "../counters/loss-counters.ts";
 import { type DiskFile, readPart, withFile } from "../files/disk.ts";
 import { keepAside } from "../files/quarantine.ts";
 import { readPoints } from "../format/columns.ts";
@@ -9,7 +9,7 @@ import type { LogParts } from "../segments/environment.ts";
 import type { Segment } from "../segments/segment.ts";
 import { SegmentReader } from "../segments/segment-reader.ts";
 
-export type DamagedStretch = Omit<Damage, "offset" | "bytes">;
+export type DamagedRange = Omit<Damage, "offset" | "bytes">;
 
 /**
  * Counts the damaged points of a segment, from its index and from `found`, and writes them off. Skips leased points,
@@ -19,45 +19,45 @@ export function countDamage(
   books: LogParts,
   segment: Segment,
   index: SegmentIndex,
-  found: readonly DamagedStretch[] = [],
+  found: readonly DamagedRange[] = [],
 ): boolean {
   const open = [...index.damage, ...found].filter(
     ({ from, to }) => to > from && !segment.settled.coversAll(from, to) && !isLeased(segment, from, to),
   );
   if (open.length === 0) return false;
   const mixed = open.filter(({ from, to }) => segment.settled.touchesSeries(from, to));
-  for (const stretch of open) if (!mixed.includes(stretch)) countWhole(books, segment, index, stretch);
+  for (const range of open) if (!mixed.includes(range)) countWhole(books, segment, index, range);
   if (mixed.length > 0) countMixed(books, segment, index, mixed);
   return true;
 }
 
-function countWhole(books: LogParts, segment: Segment, index: SegmentIndex, stretch: DamagedStretch): void {
-  const { from, to, earliest, latest } = stretch;
+function countWhole(books: LogParts, segment: Segment, index: SegmentIndex, range: DamagedRange): void {
+  const { from, to, earliest, latest } = range;
   const points = to - from - segment.settled.whole.countIn(from, to);
   segment.writeOff(from, to);
-  report(books, segment, index, [stretch], { points, from: earliest, to: latest, first: from, end: to });
+  report(books, segment, index, [range], { points, from: earliest, to: latest, first: from, end: to });
 }
 
 /**
- * Counts stretches in which some series are settled. Only the damaged bytes recorded how many points the other series
+ * Counts ranges in which some series are settled. Only the damaged bytes recorded how many points the other series
  * have. So the count is the unsettled points of the segment minus those in readable records.
  */
-function countMixed(books: LogParts, segment: Segment, index: SegmentIndex, known: readonly DamagedStretch[]): void {
-  const stretches = [...known];
-  const isKnown = (from: number) => stretches.some((each) => each.from <= from && from < each.to);
+function countMixed(books: LogParts, segment: Segment, index: SegmentIndex, known: readonly DamagedRange[]): void {
+  const ranges = [...known];
+  const isKnown = (from: number) => ranges.some((each) => each.from <= from && from < each.to);
   using reader = new SegmentReader(books.disk, segment, index, true, books.checksum);
   const intact = unsettledInRecords(segment, index, reader, (from, to, record) => {
     if (isKnown(from)) return;
-    stretches.push({ from, to, earliest: index.earliest[record], latest: index.latest[record] });
+    ranges.push({ from, to, earliest: index.earliest[record], latest: index.latest[record] });
   });
   // A later call counts the damage once the leases have ended.
-  if (stretches.some(({ from, to }) => isLeased(segment, from, to))) return;
+  if (ranges.some(({ from, to }) => isLeased(segment, from, to))) return;
   const points = segment.unsettledPoints - intact;
-  for (const { from, to } of stretches) segment.writeOff(from, to);
+  for (const { from, to } of ranges) segment.writeOff(from, to);
   segment.settledBySeries = segment.points - segment.settled.whole.count - intact;
   let loss: LostSpan = { points, from: undefined, to: undefined };
-  for (const { earliest: from, latest: to } of stretches) loss = joinedSpan(loss, { points: 0, from, to });
-  report(books, segment, index, stretches, loss);
+  for (const { earliest: from, latest: to } of ranges) loss = joinedSpan(loss, { points: 0, from, to });
+  report(books, segment, index, ranges, loss);
 }
 
 /** Whether a point of the range may be leased. True also if leased and settled series cannot be distinguished. */
@@ -71,18 +71,18 @@ function report(
   books: LogParts,
   segment: Segment,
   index: SegmentIndex,
-  stretches: readonly DamagedStretch[],
-  loss: Stretch,
+  ranges: readonly DamagedRange[],
+  loss: LostRange,
 ): void {
   if (loss.points <= 0) return;
   books.counters.losses.add("damaged", loss);
   let left = loss.points;
-  for (const { from, to } of stretches) {
+  for (const { from, to } of ranges) {
     const points = Math.min(left, to - from);
     books.counters.removed.add(from, to, points, "damaged");
     left -= points;
   }
-  for (const { from } of stretches) copyDamage(books, segment, index, from);
+  for (const { from } of ranges) copyDamage(books, segment, index, from);
   const fields = { segment: segment.name, points: loss.points };
   books.note("error", fields, "points are damaged on disk and were set aside");
 }

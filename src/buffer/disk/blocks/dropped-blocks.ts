@@ -1,7 +1,7 @@
 // Blocks that were leased when their segment was dropped. Their points are delivered if settled, lost if released.
 
 import type { LeasedLoss } from "../counters/buffer-state.ts";
-import { joinedSpan, type LossReason, type LostSpan, type Stretch } from "../counters/loss-counters.ts";
+import { joinedSpan, type LossReason, type LostRange, type LostSpan } from "../counters/loss-counters.ts";
 import type { PointCounters } from "../counters/point-counters.ts";
 import { type RemovedRange, RemovedRanges } from "../counters/removed-ranges.ts";
 import type { SegmentIndex } from "../format/segment-index.ts";
@@ -88,21 +88,21 @@ function lossOf({ series, times }: DroppedBlock): LostSpan {
 // The loss when a segment is dropped: the number and times of its points that are neither settled nor leased. Reads the
 // segment only if some of its points were settled or leased.
 
-/** Maximum stretches reported per segment. Beyond it, stretches with the smallest gap between them are joined. */
-const mostStretches = 8;
+/** Maximum ranges reported per segment. Beyond it, ranges with the smallest gap between them are joined. */
+const mostRanges = 8;
 
 export interface SegmentLoss {
-  readonly stretches: readonly Stretch[];
+  readonly ranges: readonly LostRange[];
   readonly leased: ReadonlyMap<number, SeriesTimes>;
 }
 
-/** A single stretch, if the segment cannot be read or none of it was settled or leased. */
+/** A single range, if the segment cannot be read or none of it was settled or leased. */
 export function wholeLoss(segment: Segment, leasedPoints: number): SegmentLoss {
   const { earliest, latest, first, endSequence } = segment;
   const points = segment.unsettledPoints - leasedPoints;
   const isWhole = points === segment.points;
   const place = isWhole ? { first, end: endSequence } : {};
-  return { stretches: [{ points, from: earliest, to: latest, ...place }], leased: new Map() };
+  return { ranges: [{ points, from: earliest, to: latest, ...place }], leased: new Map() };
 }
 
 export function segmentLoss(
@@ -117,7 +117,7 @@ export function segmentLoss(
     ranges: new Map(Array.from(series.parts(), (part) => [part.place, part.ranges])),
     times: new Map<number, { from: number; to: number }>(),
   }));
-  const stretches: PlacedStretch[] = [];
+  const ranges: PlacedRange[] = [];
   let left = segment.unsettledPoints;
   for (let i = 0; i < index.sequences.length; i++) {
     const [first, end] = index.rangeOf(i);
@@ -143,26 +143,26 @@ export function segmentLoss(
       });
     if (lost.points === 0) continue;
     left -= lost.points;
-    const last = stretches.at(-1);
-    if (last?.end === first) stretches.push(together(stretches.pop()!, lost));
-    else stretches.push(lost);
+    const last = ranges.at(-1);
+    if (last?.end === first) ranges.push(together(ranges.pop()!, lost));
+    else ranges.push(lost);
   }
-  const rest: Stretch[] = left > 0 ? [{ points: left, from: segment.earliest, to: segment.latest }] : [];
-  return { stretches: [...fewer(stretches), ...rest], leased: new Map(leases.map(({ id, times }) => [id, times])) };
+  const rest: LostRange[] = left > 0 ? [{ points: left, from: segment.earliest, to: segment.latest }] : [];
+  return { ranges: [...fewer(ranges), ...rest], leased: new Map(leases.map(({ id, times }) => [id, times])) };
 }
 
-type PlacedStretch = Stretch & { readonly first: number; readonly end: number };
+type PlacedRange = LostRange & { readonly first: number; readonly end: number };
 
 function extend(span: { from: number; to: number }, from: number, to: number): void {
   span.from = Math.min(span.from, from);
   span.to = Math.max(span.to, to);
 }
 
-const together = (a: PlacedStretch, b: PlacedStretch) => ({ ...joinedSpan(a, b), first: a.first, end: b.end });
+const together = (a: PlacedRange, b: PlacedRange) => ({ ...joinedSpan(a, b), first: a.first, end: b.end });
 
-function fewer(stretches: readonly PlacedStretch[]): PlacedStretch[] {
-  const kept = [...stretches];
-  while (kept.length > mostStretches) {
+function fewer(ranges: readonly PlacedRange[]): PlacedRange[] {
+  const kept = [...ranges];
+  while (kept.length > mostRanges) {
     let closest = 1;
     const gap = (i: number) => kept[i]!.first - kept[i - 1]!.end;
     for (let i = 2; i < kept.length; i++) if (gap(i) < gap(closest)) closest = i;

@@ -8,7 +8,7 @@ import type { Segment } from "../segments/segment.ts";
 import { SegmentReader } from "../segments/segment-reader.ts";
 import { cutBlock } from "./block-cut.ts";
 import { layOut, type Taken, type TakeRequest } from "./block-layout.ts";
-import { countDamage, type DamagedStretch, writeOffRest } from "./damage-counts.ts";
+import { countDamage, type DamagedRange, writeOffRest } from "./damage-counts.ts";
 import { DroppedBlocks, type SegmentLoss, segmentLoss, wholeLoss } from "./dropped-blocks.ts";
 import { IndexCache } from "./index-cache.ts";
 import { Lease } from "./lease.ts";
@@ -160,7 +160,7 @@ export class LeaseTable {
     this.#indices.keep(segment);
   }
 
-  #countDamage(segment: Segment, index: SegmentIndex, found: readonly DamagedStretch[] = []): void {
+  #countDamage(segment: Segment, index: SegmentIndex, found: readonly DamagedRange[] = []): void {
     if (countDamage(this.#options, segment, index, found)) this.changed = true;
   }
 

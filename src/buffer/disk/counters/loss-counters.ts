@@ -19,7 +19,7 @@ export type LossReason = (typeof lossReasons)[number];
 const intervalsKept = 32;
 
 /** A run of lost points. */
-export interface Stretch {
+export interface LostRange {
   readonly points: number;
   readonly from: number | undefined;
   readonly to: number | undefined;
@@ -47,7 +47,7 @@ export class LossCounters {
     return points;
   }
 
-  add(reason: LossReason, { points, from, to, first, end }: Stretch): void {
+  add(reason: LossReason, { points, from, to, first, end }: LostRange): void {
     if (points <= 0) return;
     const before = this.#losses.get(reason);
     const intervals = [...(before?.intervals ?? [])];
@@ -95,7 +95,7 @@ export class LossCounters {
   }
 }
 
-export type LostSpan = Pick<Stretch, "points" | "from" | "to">;
+export type LostSpan = Pick<LostRange, "points" | "from" | "to">;
 
 /** Adds the counts and spans both time ranges. */
 export function joinedSpan(a: LostSpan | undefined, b: LostSpan) {

@@ -1,7 +1,7 @@
 // Counts every appended point as settled, refused, lost for a reason, or still stored.
 
 import type { BufferState } from "./buffer-state.ts";
-import { LossCounters, type LossReason, type Stretch } from "./loss-counters.ts";
+import { LossCounters, type LossReason, type LostRange } from "./loss-counters.ts";
 import { type RemovedRange, RemovedRanges } from "./removed-ranges.ts";
 
 export class PointCounters {
@@ -39,7 +39,7 @@ export class PointCounters {
     this.settled += points - Math.min(refused, points);
   }
 
-  lose(reason: LossReason, loss: Stretch, first: number, end: number): void {
+  lose(reason: LossReason, loss: LostRange, first: number, end: number): void {
     this.losses.add(reason, loss);
     this.removed.add(first, end, loss.points, reason);
   }

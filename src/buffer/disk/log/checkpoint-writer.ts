@@ -90,9 +90,9 @@ export class CheckpointWriter {
   drop(segment: Segment, reason: LossReason, now: TimestampPair): void {
     const { counters, note, leases } = this.#options;
     let points = 0;
-    for (const stretch of leases.drop(segment, reason).stretches) {
-      counters.losses.add(reason, stretch);
-      points += stretch.points;
+    for (const range of leases.drop(segment, reason).ranges) {
+      counters.losses.add(reason, range);
+      points += range.points;
     }
     counters.removed.add(segment.first, segment.endSequence, points, reason);
     this.changed = true;
