@@ -33,13 +33,14 @@ export function bucketsOf(width: RfcDuration, { zone, firstDayOfWeek, origin }: 
   const saturday = 6;
   const defaultLocal = millennium + ((firstDayOfWeek - saturday + 7) % 7) * day;
   if (micros <= hour) {
-    const first = origin ?? zone.fromLocal(defaultLocal);
+    // Near the epoch, since the distance to an origin in year 1 is not exact in microseconds.
+    const first = (origin ?? zone.fromLocal(defaultLocal)) % micros;
     return (time) => {
       const start = first + Math.floor((time - first) / micros) * micros;
       return { start, end: start + micros };
     };
   }
-  const first = origin === undefined ? defaultLocal : zone.toLocal(origin);
+  const first = (origin === undefined ? defaultLocal : zone.toLocal(origin)) % micros;
   return numbered(
     (n) => zone.fromLocal(first + n * micros),
     (time) => Math.floor((zone.toLocal(time) - first) / micros),
