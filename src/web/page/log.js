@@ -29,15 +29,20 @@ let hasToken;
 let problem;
 let isBusy = false;
 let sources = "";
+/** When the agent was started, and when the one was that the lines are from. Each start counts lines from the beginning. */
+let startedAt;
+let linesOf;
 
 async function load() {
   if (isBusy || hasToken === false || document.hidden || pause.getAttribute("aria-pressed") === "true") return;
   isBusy = true;
+  const run = startedAt;
+  if (run !== linesOf) after = 0;
   try {
     const answer = await withToken(`api/log?after=${after}`, { method: "GET" });
     hasToken = answer?.lines !== undefined;
     problem = answer?.reason;
-    if (hasToken) take(answer);
+    if (hasToken) take(answer, run);
     show();
   } catch {
     // The stream says that the agent does not answer.
@@ -46,9 +51,9 @@ async function load() {
   }
 }
 
-function take(answer) {
-  // The agent was started again and counts from the beginning.
-  if (answer.next < after) lines = [];
+function take(answer, run) {
+  if (run !== linesOf) lines = [];
+  linesOf = run;
   const first = answer.next - answer.lines.length;
   for (const [index, text] of answer.lines.entries()) lines.push(read(text, first + index));
   after = answer.next;
@@ -152,6 +157,7 @@ new Stream(
   () => ({ count: 0 }),
   ({ status }) => {
     showAgent(status, "Log");
+    startedAt = status.agent.startedAt;
     const names = status.sources.map(({ name }) => name);
     if (names.join("\n") === sources) return;
     sources = names.join("\n");

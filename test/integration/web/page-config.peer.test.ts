@@ -6,6 +6,7 @@ import { chromium } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { processEnvironment } from "../../../src/config/files/environment.ts";
 import { loadConfig } from "../../../src/config/load.ts";
+import { epochMicros } from "../../../src/core/point.ts";
 import { Secret } from "../../../src/core/secret.ts";
 import type { WebOptions } from "../../../src/web/server.ts";
 import { statusWith } from "../../support/status.ts";
@@ -198,6 +199,24 @@ test("the log shows further lines by itself, newest first, and filters by level,
   await page.getByRole("searchbox").fill("KEEP-ALIVE");
   expect(await rows.allInnerTexts()).toEqual([expect.stringContaining("connection lost")]);
   expect(complaints.filter((text) => !expected.test(text))).toEqual([]);
+});
+
+test("after a restart of the agent the log has all lines of the new run, however many it had before", async () => {
+  const { agent } = statusWith();
+  let startedAt = agent.startedAt;
+  let lines = [line(30, "first run"), line(30, "of two lines")];
+  const control = controlWith({ logSince: (after) => ({ lines: lines.slice(after), next: lines.length, missed: 0 }) });
+  const snapshot = () => statusWith({ agent: { ...agent, startedAt } });
+  await using opened = await openPage(browser, { snapshot, control }, { path: "/log" });
+  const { page } = opened;
+  await page.getByRole("dialog").waitFor();
+  await page.keyboard.type(token);
+  await page.keyboard.press("Enter");
+  await page.getByText("of two lines").waitFor();
+  startedAt = epochMicros(startedAt + 60e6);
+  lines = [line(30, "second run"), line(30, "with three"), line(30, "lines")];
+  await page.getByText("second run").waitFor();
+  expect(await page.locator(".line").count()).toBe(3);
 });
 
 test("the lines on screen are bounded, and a paused log stands still", async () => {
