@@ -54,7 +54,6 @@ interface SourceLease extends SharedRead {
   readonly identity: string;
   /** See `DriverConfig.takeover`. */
   readonly takeover: number | undefined;
-  readonly isHeld: () => boolean;
 }
 
 /** Time limit for stopping a source, in milliseconds. A slower source is abandoned. */

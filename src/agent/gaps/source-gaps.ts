@@ -28,6 +28,8 @@ export interface GapsOf {
 }
 
 export interface SharedRead {
+  /** Whether this agent may still read the source. After a suspension another one may read it. */
+  readonly isHeld: () => boolean;
   /** The agent that read the source before this one. Undefined: none did, or this one. */
   readonly former: { readonly node: string; readonly upTo: EpochMicros } | undefined;
 }
@@ -99,17 +101,19 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
       );
   }
 
-  /** Notices that the process, or its machine, was suspended. Call it before `lastReceived` changes. */
+  /** Notices that the process was suspended. Call it before `lastReceived` or `connection` changes. */
   function runs(): void {
     const { clock } = runtime;
     const silentMs = clock.monotonic() - ranMs;
     ranMs += silentMs;
     if (silentMs < hungAfterMs) return;
     if (storingSinceMs !== undefined) storingSinceMs += silentMs;
-    if (!connection || connection.holder !== undefined || bufferRow !== undefined) return;
-    const from = epochMicros(Math.max(lastReceived, clock.now() - silentMs * 1_000 - noticedWithinUs));
-    const reason = `the agent or its machine was suspended for ${formatDuration(1_000 * Math.round(silentMs / 1_000))}`;
-    record.add("ends", { source, cause: "agentDown", reason, from, to: clock.now(), tags, inputs: [] });
+    if (!connection || connection.holder !== undefined || bufferRow !== undefined || shared?.isHeld() === false) return;
+    const to = clock.now();
+    const from = epochMicros(Math.max(lastReceived, to - silentMs * 1_000));
+    const reason = `the agent was suspended for ${formatDuration(1_000 * Math.round(silentMs / 1_000))}`;
+    record.add("ends", { source, cause: "agentDown", reason, from, to, tags, inputs: [] });
+    lastReceived = to;
   }
 
   function open(
@@ -218,6 +222,8 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
     },
     lost(error: unknown): void {
       const { clock } = runtime;
+      // After a suspension the driver may notice the loss before the next tick.
+      runs();
       connection = undefined;
       if (outage) return;
       const from = epochMicros(Math.max(lastReceived, clock.now() - noticedWithinUs));

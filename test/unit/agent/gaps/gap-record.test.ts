@@ -3,7 +3,8 @@ import { appendFileSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { bufferGaps } from "../../../../src/agent/gaps/buffer-gaps.ts";
-import { readGapFolder } from "../../../../src/agent/gaps/gap-file.ts";
+import { gapFolder, readGapFolder } from "../../../../src/agent/gaps/gap-file.ts";
+import { openGapRecord } from "../../../../src/agent/gaps/gap-record.ts";
 import { sourceGaps } from "../../../../src/agent/gaps/source-gaps.ts";
 import type { LossInterval } from "../../../../src/core/buffer.ts";
 import { AgentError } from "../../../../src/core/errors.ts";
@@ -11,6 +12,8 @@ import type { TagGap } from "../../../../src/core/gap.ts";
 import { type EpochMicros, epochMicros } from "../../../../src/core/point.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { connected, gapSource, readingAt, tagGap, withStory } from "../../../support/gap-story.ts";
+import { ManualClock, testRuntime } from "../../../support/runtime.ts";
+import { temporaryFolder } from "../../../support/temporary-folder.ts";
 
 const unreachable = new AgentError("SOURCE_UNREACHABLE", "10.0.0.5:4840 does not answer");
 
@@ -428,6 +431,45 @@ test("a suspended agent is a gap of the sources whose values nothing keeps meanw
     expect(story.rows()).toEqual(["line agentDown 19-29 all 10000 lost"]);
     expect(story.record.list(0, 1).gaps[0]?.reason).toContain("suspended");
   }));
+
+test("a suspension ends when the agent runs again, and a connection lost by it is a gap of its own", () =>
+  withStory(async (story) => {
+    await story.later(3_000);
+    story.read();
+    await story.clock.suspend(600_000);
+    // The driver's timer runs before the tick of the gap record.
+    story.source.lost(unreachable);
+    await story.later(2_000);
+    story.source.online(connected);
+    expect(story.rows()).toEqual([
+      "line agentDown 3-603 all 10000 lost",
+      "line disconnected 603-605 all 10000 lost what happened meanwhile is kept nowhere",
+    ]);
+  }));
+
+test("a suspension between two polls begins when the agent last ran, and counts once when the connection is lost later", () =>
+  withStory(async (story) => {
+    await story.later(50_000);
+    await story.clock.suspend(6_000);
+    await story.later(2_000);
+    story.source.lost(unreachable);
+    expect(story.rows()).toEqual(["line agentDown 50-56 all 10000 lost", "line disconnected 56- all 10000 open"]);
+  }));
+
+test("an agent that was suspended while another one may read the source records no gap for it", async () => {
+  using folder = temporaryFolder();
+  const clock = new ManualClock();
+  const runtime = testRuntime({ clock });
+  let isHeld = true;
+  const shared = { former: undefined, isHeld: () => isHeld };
+  await using record = await openGapRecord(gapFolder(folder.path), [gapSource.name], runtime);
+  using source = sourceGaps(record, { ...gapSource, shared }, runtime);
+  source.online(connected);
+  isHeld = false;
+  await clock.suspend(20_000);
+  await clock.advance(2_000);
+  expect(record.list(0, 9).gaps).toEqual([]);
+});
 
 test("points lost from the buffer are rows with their number, also over restarts, and never counted twice", () =>
   withStory(async (story) => {
