@@ -85,10 +85,10 @@ export async function unreadableFiles(file: string, environment: Environment): P
   return issues.list();
 }
 
-/** Such as `caFile` of a source, or `file` of `clientCredentials`. Metadata and variables may have any key. */
+/** Such as `caFile` of a source, or `file` of `clientCredentials`. Metadata, variables, words and headers may have any key. */
 function namedFiles(node: ConfigNode, name = ""): readonly ScalarNode[] {
   if (node.kind === "scalar") return /^file$|File$|^serverCertificate$/.test(name) && node.text !== "" ? [node] : [];
-  if (node.kind === "list" || ["signal", "vars"].includes(name)) return [];
+  if (node.kind === "list" || ["signal", "vars", "values", "headers"].includes(name)) return [];
   return [...node.entries].flatMap(([key, { value }]) => namedFiles(value, key));
 }
 
