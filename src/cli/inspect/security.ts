@@ -122,7 +122,7 @@ function processFindings({ root, debuggerSignal, codeFromText, proto, node }: z.
   const checks = [
     [root, "runs as root", "not root", "give it a user of its own, as the unit does"],
     [debuggerSignal, "a signal opens the debugger", "no debugger by signal", flags],
-    [codeFromText, "text can become code", "no code made of text", flags],
+    [codeFromText, "text can become code", "no code made of text", "start main.js, as the unit does"],
     [proto, "__proto__ can be reached", "no __proto__", flags],
   ] as const;
   return [

@@ -183,9 +183,7 @@ export function probeChoice<Item extends Span>(items: readonly Item[], random: n
     /** Returns the value to request, of `within` if given. */
     take(within?: ReadBlock<Item>): ReadBlock<Item> {
       if (known && within === undefined) return known;
-      const choice = within
-        ? places(within)
-        : (byLength ??= places({ items: items }).toSorted((a, b) => a.count - b.count));
+      const choice = within ? places(within) : (byLength ??= places({ items }).toSorted((a, b) => a.count - b.count));
       return choice[next++ % choice.length]!; // a poll has at least one tag
     },
     answered(block: ReadBlock<Item>): void {

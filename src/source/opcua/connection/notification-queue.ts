@@ -137,9 +137,9 @@ export function notificationQueue(runtime: Runtime, options: { readonly source: 
       }
       if (overflowing > 0) {
         overflowCount += overflowing;
-        runtime.metrics.counter(overflows).add(overflowing, { source: source });
+        runtime.metrics.counter(overflows).add(overflowing, { source });
       }
-      if (untimedValues > 0) runtime.metrics.counter(untimed).add(untimedValues, { source: source });
+      if (untimedValues > 0) runtime.metrics.counter(untimed).add(untimedValues, { source });
       const allStored = () => {
         let i = 0;
         for (const item of stamped) backfill.stored(item, epochMicros(times[i++] ?? arrival));
