@@ -23,6 +23,7 @@ const memberRecord = z.object({
   reads: z.array(z.string()),
   forwardLagMs: z.number().optional(),
   backlogPoints: z.number().optional(),
+  reachesService: z.boolean().optional(),
   /** Changes with the published metadata of its signals. Left out: not known yet. */
   signals: z.string().optional(),
 });
@@ -180,7 +181,7 @@ export class Membership {
   /** Writes what does not change all the time, if it has changed. */
   async #write(): Promise<void> {
     const { state, node } = this.#options;
-    const { forwardLagMs: _lag, backlogPoints: _backlog, ...lasting } = this.#record;
+    const { forwardLagMs: _lag, backlogPoints: _backlog, reachesService: _reaches, ...lasting } = this.#record;
     const text = JSON.stringify(lasting);
     if (text === this.#written) return;
     const [key, value] = [memberKey(node), Buffer.from(text)];

@@ -17,6 +17,8 @@ export interface Candidate {
   readonly prefers: readonly string[];
   /** Milliseconds that it has been a member without a break. */
   readonly aliveMs: number;
+  /** Whether the service accepts its connections. Undefined: not examined, as long as delivery works. */
+  readonly reachesService?: boolean | undefined;
 }
 
 export interface Orders {
@@ -46,7 +48,13 @@ export function mayRead(
   return (preferred.length > 0 ? preferred : willing).some((one) => one.node === node);
 }
 
-/** Whether `node` may take or keep the delivery lease. If all are drained, one must still deliver. */
+/**
+ * Whether `node` may take or keep the delivery lease. An agent that cannot reach the service leaves it to those that can.
+ * If all are drained, one must still deliver.
+ */
 export function mayDeliver(node: string, candidates: readonly Candidate[], { drained }: Orders): boolean {
-  return !drained.has(node) || candidates.every((one) => drained.has(one.node));
+  const ready = candidates.filter((one) => !drained.has(one.node));
+  const willing = ready.length > 0 ? ready : candidates;
+  const own = willing.find((one) => one.node === node);
+  return own !== undefined && (own.reachesService !== false || !willing.some((one) => one.reachesService === true));
 }

@@ -6,7 +6,7 @@ import { nodeFlags } from "../../src/cli/shared/node-flags.ts";
 import type { InputId } from "../../src/core/point.ts";
 import { epochMicros } from "../../src/core/point.ts";
 import { readBack } from "../../src/demo/read-back.ts";
-import { startAgent } from "../support/agent-process.ts";
+import { type AgentProcess, startAgent } from "../support/agent-process.ts";
 import { command } from "../support/command.ts";
 import { eventually } from "../support/eventually.ts";
 import { openMqttBroker } from "../support/mqtt-broker.ts";
@@ -15,6 +15,7 @@ import { openNatsServers } from "../support/nats-servers.ts";
 import { program } from "../support/program.ts";
 import { testRuntime } from "../support/runtime.ts";
 import { integration, password, testService } from "../support/service.ts";
+import { type TcpProxy, tcpProxy } from "../support/tcp-proxy.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const never = new AbortController().signal;
@@ -62,7 +63,11 @@ test("points forwarded by two agents are delivered by the remaining one, at one 
   const first = await eventually(async () => (await agents[0]!.agent.status()).cluster?.delivers);
   const killed = agents.find(({ name }) => name === first)!;
   const left = agents.find(({ name }) => name !== first)!;
-  const { cluster: seen, upload } = await left.agent.status();
+  // A replica may lag behind for a moment.
+  const { cluster: seen, upload } = await eventually(async () => {
+    const status = await left.agent.status();
+    return status.cluster?.stream?.replicasInPlace === 3 && status;
+  });
   expect(upload.state).toBe("standby");
   expect(seen).toMatchObject({ hasQuorum: true, stream: { replicas: 3, replicasInPlace: 3 } });
   expect(seen?.stream?.messages).toBeGreaterThan(0);
@@ -90,12 +95,18 @@ test("points forwarded by two agents are delivered by the remaining one, at one 
   expect(saved).toEqual([0, 0].map((status) => expect.objectContaining({ status, stderr: "" })));
   for (const method of writing)
     expect(service.counters().get(method)?.smallestSpacingMs ?? Infinity).toBeGreaterThanOrEqual(1_000);
-  const shown = await command(["status", "--url", left.agent.page]);
+  const shown = await eventually(async () => {
+    const status = await command(["status", "--url", left.agent.page]);
+    return status.stdout.includes("3 of 3 replicas in place") && status;
+  });
   expect(shown.stdout).toMatch(new RegExp(`^cluster   connected to n\\d, ${left.name} delivers, 1 agent$`, "m"));
   expect(shown.stdout).toMatch(/^ +stream: .* of 8 GiB, .*3 of 3 replicas in place$/m);
   expect(shown.stdout).toMatch(new RegExp(`^ +${killed.name}: gone$`, "m"));
   expect(shown.stdout).toMatch(new RegExp(`^ +${left.name}: reads hall, tagferry `, "m"));
-  const metrics = await (await fetch(new URL("/metrics", left.agent.page))).text();
+  const metrics = await eventually(async () => {
+    const text = await (await fetch(new URL("/metrics", left.agent.page))).text();
+    return text.includes("stream_replicas_in_place 3") && text;
+  });
   for (const line of ["connected 1", "quorum 1", "delivering 1", "members 1", "stream_replicas_in_place 3"])
     expect(metrics).toContain(`\ntagferry_cluster_${line}\n`);
   expect(await left.agent.stop()).toBe(0);
@@ -158,4 +169,41 @@ ${clustered ? 'cluster: { servers: ["nats://127.0.0.1:9"] }' : ""}
   expect(save.status).toBe(69);
   expect(service.counters().size).toBe(0);
   expect(await agent.stop()).toBe(0);
+});
+
+test("an agent that delivers and loses its way to the service leaves delivery to one that reaches it", async () => {
+  using folder = temporaryFolder();
+  await using servers = await openNatsServers({ count: 1 });
+  await using service = await testService();
+  const port = Number(new URL(service.url).port);
+  await using opened = new AsyncDisposableStack();
+  const ways = new Map<string, TcpProxy>();
+  const agents = new Map<string, AgentProcess>();
+  for (const name of ["gw1", "gw2"]) {
+    const way = opened.use(await tcpProxy(port));
+    ways.set(name, way);
+    const home = folder.file(name);
+    mkdirSync(home);
+    const configuration = `version: 1
+agent: { name: ${name}, dataDir: ${JSON.stringify(join(home, "data"))} }
+service: { url: "http://127.0.0.1:${way.port}/v1", integration: ${integration}, auth: { basic: { password: ${password} } } }
+http: { listen: "127.0.0.1:0" }
+cluster: { servers: ${JSON.stringify(servers.urls)}, replicas: 1 }
+sources:
+  ${name}: { type: simulator, tags: [{ input: ${name}.sine, wave: sine, period: 60s, min: 0, max: 100, every: 1s }] }
+`;
+    agents.set(name, opened.use(await startAgent({ folder: home, configuration })));
+  }
+  const inserts = () => service.counters().get("integration.insert")?.requests ?? 0;
+  const holder = async () => (await agents.values().next().value!.status()).cluster?.delivers;
+  const first = await eventually(async () => inserts() >= 2 && (await holder()), 60_000);
+
+  await ways.get(first)![Symbol.asyncDispose]();
+  const other = first === "gw1" ? "gw2" : "gw1";
+  await eventually(async () => (await holder()) === other, 120_000);
+  const before = inserts();
+  await eventually(() => inserts() >= before + 2, 60_000);
+  expect(agents.get(first)!.log.map(({ msg }) => msg)).toContain(
+    "this agent cannot reach the service; another one that can delivers instead",
+  );
 });

@@ -15,10 +15,13 @@ import type { SignalCatalog } from "../../core/signal.ts";
 import { whenAborted } from "../../lib/flow/abort.ts";
 import { BackOff } from "../../lib/flow/back-off.ts";
 import { repeat } from "../../lib/flow/repeat.ts";
+import { acceptsConnections, peerOf } from "../../upload/client/connection-test.ts";
+import type { ServiceOptions } from "../../upload/client/options.ts";
 import { ClusterSources, type ClusterSourcesOptions } from "./cluster-sources.ts";
 import { openClusterTerm } from "./cluster-terms.ts";
 import { giveTurns } from "./command-turns.ts";
-import type { DeliveryTerm } from "./delivery.ts";
+import type { DeliveryParts } from "./delivery.ts";
+import { type ServiceReach, serviceReach } from "./service-reach.ts";
 
 export interface ClusterStatus extends ClusterView {
   /** Time in which as many points arrived as are not in the stream yet; 0: none. */
@@ -32,8 +35,7 @@ interface ClusterDeliveryParts {
   readonly version: string;
   /** The forwarder reads it. */
   readonly buffer: PointBuffer;
-  readonly integration: string;
-  readonly requestsPerSecond: number;
+  readonly service: Pick<ServiceOptions, "url" | "proxy" | "integration" | "limits">;
   readonly catalog: SignalCatalog;
   /** Whether the agent's configuration has the input or can create it. */
   readonly configured: (input: string) => boolean;
@@ -45,7 +47,7 @@ export interface ClusterDelivery extends AsyncDisposable {
   readonly signals: PublishedSignals;
   /** Whether any agent of the cluster describes the input. */
   readonly configured: (input: string) => boolean;
-  readonly lead: (signal: AbortSignal) => Promise<DeliveryTerm>;
+  readonly lead: NonNullable<DeliveryParts["lead"]>;
   /** Reads the sources that several agents can read while this agent holds their leases. Call it once. */
   readSources(sources: ClusterSourcesOptions["sources"]): ClusterSources;
   readonly status: ClusterStatus;
@@ -102,28 +104,36 @@ export async function followSignals(
 }
 
 export function startClusterDelivery(parts: ClusterDeliveryParts, runtime: Runtime): ClusterDelivery {
-  const { options, integration, agent, version, buffer, catalog, configured, requestsPerSecond } = parts;
+  const { options, agent, version, buffer, catalog, configured, service } = parts;
   const { name: node, dataDir } = agent;
+  const { integration, url, proxy } = service;
+  const { requestsPerSecond } = service.limits;
   const log = runtime.log.child({ part: "cluster" });
   const stop = new AbortController();
   const backOff = new BackOff({ minMs: 1_000, maxMs: 60_000, random: runtime.random });
   const bootEpoch = randomBytes(6).toString("hex");
   let forwarder: Forwarder | undefined;
   let hasTakenOver = false;
+  let isFailing = () => false;
   // Set below: the cluster asks for its first report before.
-  const published: { signals?: PublishedSignals } = {};
+  const published: { signals?: PublishedSignals; reach?: ServiceReach } = {};
   let sources: ClusterSources | undefined;
   const report = () => ({
     version,
     ...(sources?.report ?? { offers: [], prefers: [], reads: [] }),
     forwardLagMs: forwarder?.status.lagMs ?? 0,
     backlogPoints: buffer.stats().unsettledPoints,
+    reachesService: published.reach?.reaches,
     ...(published.signals?.mark !== undefined && { signals: published.signals.mark }),
   });
   const cluster = new JoinedCluster({ options, integration, node, report }, runtime);
   const { stream, leases, state, members } = cluster;
   const signals = new PublishedSignals({ state, node, catalog, configured }, runtime);
   published.signals = signals;
+  const isAsked = () => members.candidates.some((one) => one.node !== node && one.reachesService === false);
+  const connects = (signal: AbortSignal) => acceptsConnections(peerOf(url, proxy), signal);
+  const reach = serviceReach({ isFailing: () => isFailing(), isAsked, connects }, runtime);
+  published.reach = reach;
   const shared = new SharedSignals({ state, members, catalog });
 
   async function forward(): Promise<void> {
@@ -160,7 +170,8 @@ export function startClusterDelivery(parts: ClusterDeliveryParts, runtime: Runti
   return {
     signals,
     configured: (input) => configured(input) || shared.has(input),
-    async lead(signal) {
+    async lead(signal, deliveryFails) {
+      isFailing = deliveryFails;
       await using opened = new AsyncDisposableStack();
       const term = opened.use(await openClusterTerm(terms, runtime, signal));
       opened.use(await followSignals(shared, runtime, term.signal));
@@ -205,7 +216,7 @@ export function startClusterDelivery(parts: ClusterDeliveryParts, runtime: Runti
     },
     async [Symbol.asyncDispose]() {
       stop.abort(new Error("the agent stops"));
-      await running;
+      await Promise.all([running, reach[Symbol.asyncDispose]()]);
       await cluster[Symbol.asyncDispose]();
     },
   };

@@ -15,7 +15,7 @@ export interface ClusterTermsOptions {
   readonly ttlMs: number;
   /** Interval between two requests of the slowest method. */
   readonly intervalMs: number;
-  /** False: the operator has drained this agent. */
+  /** False: the operator has drained this agent, or only other agents reach the service. */
   readonly mayLead: () => boolean;
 }
 
@@ -50,7 +50,7 @@ export async function openClusterTerm(
   };
 }
 
-/** Interval of checking whether the operator has drained this agent. */
+/** Interval of checking whether this agent may still deliver. */
 const lookMs = 500;
 
 async function watchOrders(
@@ -60,7 +60,7 @@ async function watchOrders(
   signal: AbortSignal,
 ): Promise<void> {
   while (!signal.aborted) {
-    if (!mayLead()) drained.abort(new Error("the operator has drained this agent"));
+    if (!mayLead()) drained.abort(new Error("the operator has drained this agent, or it does not reach the service"));
     await clock.sleep(lookMs, signal).catch(() => {});
   }
 }

@@ -20,8 +20,11 @@ export interface DeliveryParts
   readonly sink?: Sink | undefined;
   /** Delivery starts once this resolves. */
   readonly after: Promise<void>;
-  /** Resolves when this agent's term in the cluster begins. Undefined: it always delivers from its buffer. */
-  readonly lead?: ((signal: AbortSignal) => Promise<DeliveryTerm>) | undefined;
+  /**
+   * Resolves when this agent's term in the cluster begins. `isFailing`: whether delivery, once begun, finds the service
+   * unreachable. Undefined: it always delivers from its buffer.
+   */
+  readonly lead?: ((signal: AbortSignal, isFailing: () => boolean) => Promise<DeliveryTerm>) | undefined;
 }
 
 /** A period in which this agent delivers, in a cluster for all its agents. Disposing it lets another agent follow. */
@@ -55,10 +58,12 @@ export function startDelivery(parts: DeliveryParts, runtime: Runtime): RunningDe
   let uploader: Uploader | undefined;
   let outage: DeliveryOutage | undefined;
 
+  const isFailing = () => uploader?.status().state === "unreachable";
+
   /** Runs one term. Without a cluster, it lasts until the agent stops. */
   async function deliver(): Promise<void> {
     const { options, catalog, agent, sink, configured, lead } = parts;
-    await using term = lead ? await lead(stop.signal) : await termOf(parts.buffer);
+    await using term = lead ? await lead(stop.signal, isFailing) : await termOf(parts.buffer);
     const { reader, gate } = term;
     const ending = term.signal ? AbortSignal.any([stop.signal, term.signal]) : stop.signal;
     const stateDir = join(parts.dataDir, "upload");

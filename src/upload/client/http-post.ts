@@ -1,7 +1,5 @@
 // HTTP POST to one URL over persistent connections.
-import { once } from "node:events";
 import { readFile } from "node:fs/promises";
-import { connect } from "node:net";
 import type { Dispatcher } from "undici";
 import { AgentError, reasonOf } from "../../core/errors.ts";
 import type { EpochMicros } from "../../core/point.ts";
@@ -9,6 +7,7 @@ import type { Clock } from "../../core/runtime.ts";
 import type { RequestTurn } from "../../core/sink.ts";
 import { fileProblem } from "../../lib/files/file-problem.ts";
 import { deadline, isAbort, orAbort } from "../../lib/flow/abort.ts";
+import { acceptsConnections, peerOf } from "./connection-test.ts";
 import { Addresses, type ConnectionOptions, type Connections, openConnections, type Resolve } from "./connections.ts";
 
 export interface HttpAnswer {
@@ -32,8 +31,6 @@ export class NotSentError extends Error {}
 
 /** Time for the service in addition to that for the body. The service may queue a request for 15 s. */
 const patienceMs = 30_000;
-/** Time-out of a connection test. Slower connections are left to the requests. */
-const probeWithinMs = 1_000;
 /** Slowest uplink for which a request is awaited, in bytes per millisecond: 16 kB/s. */
 const slowestBytesPerMs = 16;
 /** undici reports a missing proxy password as an error with this text. */
@@ -51,9 +48,8 @@ export async function openHttpPost(options: HttpPostOptions, clock: Clock) {
     });
   });
   const target = new URL(options.url);
-  const { protocol, hostname, port } = proxy ? new URL(proxy.reveal()) : target;
-  const host = hostname.replace(/^\[|\]$/g, "");
-  const addresses = new Addresses(host, clock, options.resolve);
+  const peer = peerOf(options.url, proxy);
+  const addresses = new Addresses(peer.host, clock, options.resolve);
   const { lookup } = addresses;
   let current = connectAll();
 
@@ -114,20 +110,7 @@ export async function openHttpPost(options: HttpPostOptions, clock: Clock) {
       }
     },
     /** Whether service or proxy accept a TCP connection within 1 s. Rejects with `signal.reason` only. */
-    async connects(signal: AbortSignal): Promise<boolean> {
-      using limit = deadline(probeWithinMs, signal, () => new Error("no connection in time"));
-      const socket = connect({ host, port: Number(port) || (protocol === "https:" ? 443 : 80), lookup });
-      try {
-        await once(socket, "connect", { signal: limit.signal });
-        return true;
-      } catch {
-        signal.throwIfAborted();
-        return false;
-      } finally {
-        // Ignores later errors of the closed connection.
-        socket.on("error", () => {}).destroy();
-      }
-    },
+    connects: (signal: AbortSignal) => acceptsConnections(peer, signal, lookup),
     /** Aborts requests in flight. */
     [Symbol.asyncDispose]: () => current.dispatcher.destroy(),
   };

@@ -53,6 +53,18 @@ test("a drained agent does not deliver, unless all agents are drained", () => {
   expect(deliverers("gw1", "gw2", "gw3")).toEqual(["gw1", "gw2", "gw3"]);
 });
 
+test("an agent that cannot reach the service leaves delivery to one that can, and keeps it if there is none", () => {
+  const delivering = (reaches: Record<string, boolean>, drained: string[] = []) => {
+    const candidates = all.map((one) => ({ ...one, reachesService: reaches[one.node] }));
+    const orders = { ...none, drained: new Set(drained) };
+    return candidates.map(({ node }) => node).filter((node) => mayDeliver(node, candidates, orders));
+  };
+  expect(delivering({ gw1: false })).toEqual(["gw1", "gw2", "gw3"]);
+  expect(delivering({ gw1: false, gw2: true })).toEqual(["gw2", "gw3"]);
+  expect(delivering({ gw1: false, gw2: false })).toEqual(["gw1", "gw2", "gw3"]);
+  expect(delivering({ gw1: false, gw2: true }, ["gw2", "gw3"])).toEqual(["gw1"]);
+});
+
 test("a readable source always has an agent that may take it", () => {
   const node: fc.Arbitrary<string> = fc.constantFrom("gw1", "gw2", "gw3", "gw4");
   const candidate = fc.record({
