@@ -18,7 +18,7 @@ export interface ServiceReachParts {
 }
 
 export interface ServiceReach extends AsyncDisposable {
-  /** Undefined: not known, as nobody needs to know or the results differ. */
+  /** Undefined: not examined, or the latest results differ. */
   readonly reaches: boolean | undefined;
 }
 

@@ -196,6 +196,20 @@ export const clusterAblations: readonly Ablation[] = [
     test: sources,
   },
   {
+    safeguard: "leaving delivery to an agent that reaches the service",
+    file: "cluster/placement.ts",
+    code: "(own.reachesService !== false || !willing.some((one) => one.reachesService === true))",
+    without: "true",
+    test: "unit/cluster/placement.test.ts",
+  },
+  {
+    safeguard: "keeping delivery while no agent reaches the service",
+    file: "cluster/placement.ts",
+    code: "(own.reachesService !== false || !willing.some((one) => one.reachesService === true))",
+    without: "own.reachesService !== false",
+    test: "unit/cluster/placement.test.ts",
+  },
+  {
     safeguard: "treating a silent member as gone",
     file: "cluster/membership.ts",
     code: "now - changedAt < silentMs ? now - aliveSince : undefined",
