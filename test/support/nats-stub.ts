@@ -7,7 +7,7 @@ import { createInterface } from "node:readline";
 export async function natsStub(name: string, answer: (reply: string, id: string | undefined) => string) {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
-    sockets.add(socket.on("error", () => {}));
+    sockets.add(socket);
     const subscriptions: (readonly [prefix: string, id: string])[] = [];
     const about = {
       server_id: name,
@@ -18,7 +18,9 @@ export async function natsStub(name: string, answer: (reply: string, id: string 
       max_payload: 2 ** 20,
     };
     socket.write(`INFO ${JSON.stringify(about)}\r\n`);
-    createInterface({ input: socket }).on("line", (line) => {
+    // It passes on the errors of the socket, such as a connection that the agent resets.
+    const lines = createInterface({ input: socket }).on("error", () => {});
+    lines.on("line", (line) => {
       const words = line.split(" ");
       const [verb, subject = "", reply = ""] = words;
       if (verb === "PING") socket.write("PONG\r\n");
