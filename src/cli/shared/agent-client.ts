@@ -93,8 +93,8 @@ export async function askAgent<Schema extends z.ZodType>(
 function parsedAnswer<Schema extends z.ZodType>(schema: Schema, answer: AgentAnswer) {
   const { status, text, origin } = answer;
   if (status >= 200 && status <= 299) return answerAs(schema, answer);
-  const told = status === 401 ? refusal.safeParse(attempt(() => JSON.parse(text))).data : undefined;
-  if (told) throw refused(answer, told.reason);
+  const found = status === 401 ? refusal.safeParse(attempt(() => JSON.parse(text))).data : undefined;
+  if (found) throw refused(answer, found.reason);
   throw noAgent(`no agent answers at ${origin}: HTTP ${status} ${text.slice(0, 200).trim()}`);
 }
 
