@@ -12,9 +12,26 @@ const schema = z.object({
   protocolVersion: z.literal([3, 4, 5]).optional(),
   /** Consecutive disconnects without a reason on version 5, although the broker supported it before. */
   hangUps: z.int().min(0).default(0),
+  /** Filters that the session may contain. */
   filters: z.array(z.string()),
+  /** Those of `filters` whose last SUBSCRIBE has no answer yet. */
+  unanswered: z.array(z.string()).default([]),
+  /** Those of `filters` that the broker granted with QoS 0 although more was requested. */
+  unprotected: z.array(z.string()).default([]),
+  /** What the answered filters were requested for. Undefined: a file of an older version does not say. */
+  request: z.object({ qos: z.literal([0, 1, 2]), retainedOf: z.string() }).optional(),
 });
 type State = z.output<typeof schema>;
+type Changing = Pick<State, "protocolVersion" | "hangUps" | "filters" | "unanswered" | "unprotected" | "request">;
+
+/** How filters are requested. `retainedOf`: fingerprint of the tags' filters that use retained messages. */
+export type SubscriptionRequest = NonNullable<State["request"]>;
+
+/** The request of `qos` for tags of which those with the filters `retained` use retained messages. */
+export function subscriptionRequest(qos: 0 | 1 | 2, retained: readonly string[]): SubscriptionRequest {
+  const distinct = [...new Set(retained)].toSorted();
+  return { qos, retainedOf: createHash("sha256").update(distinct.join("\n")).digest("hex").slice(0, 16) };
+}
 
 /** A restarting broker disconnects a few times; one that was replaced by an older version always does. */
 const maxHangUps = 5;
@@ -51,9 +68,9 @@ export async function loadSessionState(
   const subject = JSON.stringify([session.url, session.clientId]);
   const file = sourceStateFile<State>({ folder, kind: "session", subject }, schema, log);
   const known = await file.load("the remembered state of the session cannot be read");
-  let state: State = known ?? { ...session, hangUps: 0, filters: [] };
+  let state: State = known ?? { ...session, hangUps: 0, filters: [], unanswered: [], unprotected: [] };
 
-  async function remember(change: Partial<Pick<State, "protocolVersion" | "hangUps" | "filters">>): Promise<void> {
+  async function remember(change: Partial<Changing>): Promise<void> {
     const next = { ...state, ...change, filters: (change.filters ?? state.filters).toSorted() };
     if (JSON.stringify(next) === JSON.stringify(state)) return;
     state = next;
@@ -69,6 +86,16 @@ export async function loadSessionState(
     get filters(): readonly string[] {
       return state.filters;
     },
+    /** Filters of the session that the broker has granted as `request` says, with the QoS granted. */
+    granted({ qos, retainedOf }: SubscriptionRequest): ReadonlyMap<string, number> {
+      const { filters, request } = state;
+      if (request?.qos !== qos || request.retainedOf !== retainedOf) return new Map();
+      const [unanswered, unprotected] = [new Set(state.unanswered), new Set(state.unprotected)];
+      const answered = filters.filter((filter) => !unanswered.has(filter));
+      return new Map(answered.map((filter) => [filter, unprotected.has(filter) ? 0 : qos]));
+    },
+    /** Whether retained messages were requested for the same tags. */
+    hasRetainedOf: ({ retainedOf }: SubscriptionRequest): boolean => state.request?.retainedOf === retainedOf,
     remember,
     /** Records a disconnect without a reason. After several in a row the known version is discarded. */
     hungUp: () => remember({ hangUps: Math.min(state.hangUps + 1, maxHangUps) }),

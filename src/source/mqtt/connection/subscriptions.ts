@@ -7,12 +7,12 @@ import { tagCaptures, tagFilter } from "../config/tag-address.ts";
 import { coverage, minimalCover } from "../topics/topic-trie.ts";
 import type { MqttConnection, SubscribeOptions } from "./client.ts";
 import { describeReason } from "./reason-code.ts";
-import type { SessionState } from "./session-state.ts";
+import { type SessionState, subscriptionRequest } from "./session-state.ts";
 
 export interface SubscriptionOptions {
   readonly qos: 0 | 1 | 2;
-  /** Whether any tag uses retained messages. */
-  readonly retained: boolean;
+  /** Filters of the tags that use retained messages. */
+  readonly retained: readonly string[];
   /** Filters that the broker session already contains. */
   readonly inSession: readonly string[];
   /** Additional filters whose retained messages are needed again at each connection. */
@@ -36,6 +36,11 @@ export async function applySubscriptions(
   log: Logger,
 ): Promise<Subscriptions> {
   const inSession = new Set(options.inSession);
+  const asked = subscriptionRequest(options.qos, options.retained);
+  const before = inSession.size > 0 ? state.granted(asked) : new Map<string, number>();
+  // A tag that is new or uses retained messages only now needs those of filters that the session has.
+  const isKnown = inSession.size === 0 || state.hasRetainedOf(asked);
+  const retainHandling = options.retained.length === 0 ? 2 : isKnown ? 1 : 0;
   const limits = brokerLimits(connection.limits);
   const granted = new Set<string>();
   const refused = new Map<string, number>();
@@ -49,8 +54,11 @@ export async function applySubscriptions(
     if (code !== undefined) refuse(filter, code);
   }
   const request = async (filters: readonly string[], how: HowToSubscribe) => {
-    // Saved before the request: a crash in between must not leave subscriptions that are never removed.
-    await state.remember({ filters: [...new Set([...inSession, ...granted, ...filters])] });
+    // Saved before the request: a crash in between must leave no subscription that is never removed, and none that is
+    // never requested again.
+    const all = new Set([...inSession, ...granted, ...filters]);
+    const unanswered = [...all].filter((filter) => !granted.has(filter) && !before.has(filter));
+    await state.remember({ filters: [...all], unanswered, request: asked });
     for (const [filter, code] of await subscribe(connection, filters, how)) {
       if (code >= 0x80) refuse(filter, code);
       else {
@@ -60,12 +68,12 @@ export async function applySubscriptions(
     }
   };
   const repeated = options.repeated.filter((filter) => !refused.has(filter));
-  if (repeated.length > 0) await request(repeated, { qos: options.qos, inSession: [], retainHandling: 0 });
+  if (repeated.length > 0) await request(repeated, { qos: options.qos, granted: new Map(), retainHandling: 0 });
   for (;;) {
     const open = wanted.filter((filter) => !refused.has(filter));
     const next = minimalCover(open).filter((filter) => !granted.has(filter));
     if (next.length === 0) break;
-    await request(next, { ...options, retainHandling: options.retained ? 1 : 2 });
+    await request(next, { qos: options.qos, granted: before, retainHandling });
   }
   const stale = [...inSession].filter((filter) => !granted.has(filter) && !refused.has(filter));
   for (const filters of packetsOf(stale, limits)) await connection.unsubscribe(filters);
@@ -75,22 +83,26 @@ export async function applySubscriptions(
       { filters: [...unprotected].slice(0, 10) },
       "the broker grants these subscriptions with QoS 0 only: it keeps nothing for us",
     );
-  await state.remember({ filters: [...granted] });
+  await state.remember({ filters: [...granted], unanswered: [], unprotected: [...unprotected], request: asked });
   return { granted: [...granted], refused, unprotected: [...unprotected] };
 }
 
 interface HowToSubscribe extends SubscribeOptions {
-  readonly inSession: readonly string[];
+  /** Filters that the session has as requested, with the QoS granted. */
+  readonly granted: ReadonlyMap<string, number>;
 }
 
 async function subscribe(
   connection: MqttConnection,
   filters: readonly string[],
-  { qos, inSession, retainHandling }: HowToSubscribe,
+  { qos, granted, retainHandling }: HowToSubscribe,
 ): Promise<[string, number][]> {
   // Renewing a subscription checks that it is still granted. Before MQTT 5 it would resend all retained messages.
-  const have = new Set(connection.protocolVersion === 5 ? [] : inSession);
-  const answers = filters.filter((filter) => have.has(filter)).map((filter): [string, number] => [filter, qos]);
+  const have = connection.protocolVersion === 5 ? new Map<string, number>() : granted;
+  const answers = filters.flatMap((filter): [string, number][] => {
+    const code = have.get(filter);
+    return code === undefined ? [] : [[filter, code]];
+  });
   const missing = filters.filter((filter) => !have.has(filter));
   for (const packets of chunks(packetsOf(missing, brokerLimits(connection.limits)), packetsInFlight)) {
     const codes = await Promise.all(packets.map((some) => connection.subscribe(some, { qos, retainHandling })));

@@ -108,7 +108,7 @@ async function openAt(address: string, config: MqttConfig, runtime: Runtime, sig
     });
 
   async function subscribe(inSession: readonly string[]): Promise<void> {
-    const retained = tags.some((tag) => tag.retained !== "ignore");
+    const retained = tags.filter((tag) => tag.retained !== "ignore").map(tagFilter);
     const how = { qos, retained, inSession, repeated: names.filters };
     subscriptions = await applySubscriptions(connection, tags.map(tagFilter), how, state, log);
     if (subscriptions.refused.size > 0) receiver.add(refusals(tags, subscriptions, runtime));
