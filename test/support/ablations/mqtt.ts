@@ -11,6 +11,21 @@ const backPressure = "integration/mqtt/back-pressure.test.ts";
 
 export const mqttAblations: readonly Ablation[] = [
   {
+    safeguard: "reading one of the copies that a broker sends for overlapping filters",
+    file: "source/mqtt/receiver/message-reader.ts",
+    code: "return group.filter(({ id }) => copies.isFor(id, subscriptions));",
+    without: "return group;",
+    test: "integration/mqtt/overlapping-filters.test.ts",
+  },
+  {
+    safeguard: "requesting again what was not answered",
+    file: "source/mqtt/connection/subscriptions.ts",
+    code: "[...all].filter((filter) => !granted.has(filter) && !before.has(filter))",
+    without: "[]",
+    test: "integration/mqtt/resumed-subscriptions.test.ts",
+    name: "did not answer",
+  },
+  {
     safeguard: "acknowledging batches in order",
     file: "source/mqtt/receiver/receive-queue.ts",
     code: "unacknowledged.splice(0, pending < 0 ? unacknowledged.length : pending)",

@@ -45,6 +45,8 @@ export interface SubscribeOptions {
   readonly qos: 0 | 1 | 2;
   /** MQTT 5: when the broker sends retained messages: always (0), for a new subscription (1) or never (2). */
   readonly retainHandling: 0 | 1 | 2;
+  /** MQTT 5: marks the messages that the broker sends for these filters. */
+  readonly identifier?: number | undefined;
 }
 
 /** Called for an established connection. The result is called if it is lost, and returns the error to report. */
@@ -191,11 +193,16 @@ const farewellMs = 1_000;
 async function subscribe(
   client: MqttClient,
   filters: readonly string[],
-  { qos, retainHandling }: SubscribeOptions,
+  { qos, retainHandling, identifier }: SubscribeOptions,
 ): Promise<readonly number[]> {
   try {
     // `rap` false: the retain flag marks messages that the broker stored before, as in MQTT 3.1.1.
-    const granted = await client.subscribeAsync([...filters], { qos, rap: false, rh: retainHandling });
+    const granted = await client.subscribeAsync([...filters], {
+      qos,
+      rap: false,
+      rh: retainHandling,
+      ...(identifier !== undefined && { properties: { subscriptionIdentifier: identifier } }),
+    });
     return granted.map((subscription) => subscription.qos);
   } catch (error) {
     // The library throws for a single refusal. The error contains the packet with all codes.

@@ -12,16 +12,15 @@
 //
 // Memory: at most `maxPayload`, `maxProperties` and the topic (64 KiB) of a PUBLISH are buffered here, and `maxControl`
 // bytes of any other packet in the library. A packet that breaks these rules ends the connection.
+import { type MessageProperties, malformed, messageProperties } from "./message-properties.ts";
 
-export interface Message {
+export interface Message extends MessageProperties {
   readonly topic: string;
   /** Empty if the message was skipped. */
   readonly payload: Buffer;
   /** Bytes of a payload above `maxPayload`, discarded on arrival. Undefined: `payload` is complete. */
   readonly skippedBytes?: number | undefined;
   readonly retained: boolean;
-  /** User properties (MQTT 5). */
-  readonly properties?: Readonly<Record<string, unknown>> | undefined;
   /** Argument for `acknowledge` once the message is on disk. Undefined for QoS 0. */
   readonly held: HeldPacket | undefined;
 }
@@ -56,6 +55,7 @@ const maxProperties = 64 * 1_024;
 
 const publishType = 3;
 const nothing = Buffer.alloc(0);
+const noProperties: MessageProperties = {};
 
 export interface PacketSinks {
   /** Takes a message. False: no further packet is read until `resume`. */
@@ -177,12 +177,15 @@ export function packetReader(
     }
     const isSkipped = end - body > maxPayload || body - cursor > maxProperties;
     if (!isSkipped && end > input.length) return end;
+    const { properties, subscriptions } =
+      isSkipped || body === cursor ? noProperties : messageProperties(input.subarray(cursor, body));
     const message: Message = {
       topic: input.toString("utf8", start, topicEnd),
       payload: isSkipped ? nothing : input.subarray(body, end),
       skippedBytes: isSkipped ? end - body : undefined,
       retained: (first & 1) === 1,
-      properties: isSkipped || body === cursor ? undefined : userProperties(input.subarray(cursor, body)),
+      properties,
+      subscriptions,
       held: qos === 0 ? undefined : input.readUInt16BE(topicEnd) + (qos === 2 ? exactlyOnce : 0),
     };
     if (isSkipped) {
@@ -249,47 +252,4 @@ export function packetReader(
       return pendingBytes;
     },
   };
-}
-
-function malformed(): Error {
-  return new Error("the broker sent a message whose topic or properties are longer than the message itself");
-}
-
-/** Bytes of the properties of a PUBLISH with a fixed size: payload format, message expiry. */
-const fixedSizes: Readonly<Record<number, number>> = { 1: 1, 2: 4 };
-/** Number of texts and byte strings, each with a length, of the others: content type, response topic, and so on. */
-const texts: Readonly<Record<number, number>> = { 3: 1, 8: 1, 9: 1, 38: 2 };
-const subscriptionIdentifier = 11;
-const userProperty = 38;
-
-/** User properties by name; an array where a name occurs several times. Undefined: none. */
-function userProperties(bytes: Buffer): Readonly<Record<string, unknown>> | undefined {
-  let found: Map<string, string | string[]> | undefined;
-  let at = 0;
-  const take = (count: number) => {
-    at += count;
-    if (at > bytes.length) throw malformed();
-    return at - count;
-  };
-  const text = () => {
-    const length = bytes.readUInt16BE(take(2));
-    const from = take(length);
-    return () => bytes.toString("utf8", from, from + length);
-  };
-  while (at < bytes.length) {
-    const kind = bytes[at++] ?? 0;
-    const count = texts[kind];
-    if (count !== undefined) {
-      const [name, value] = Array.from({ length: count }, text);
-      if (kind !== userProperty || !name || !value) continue;
-      found ??= new Map();
-      const before = found.get(name());
-      found.set(name(), before === undefined ? value() : [before, value()].flat());
-    } else if (kind === subscriptionIdentifier) {
-      while ((bytes[take(1)] ?? 0) >= 0x80);
-    } else if (fixedSizes[kind] !== undefined) take(fixedSizes[kind]);
-    // A topic alias among them: the broker may not use one, since CONNECT permits none.
-    else throw new Error(`the broker sent a message with the property ${kind}, which it may not have`);
-  }
-  return found && Object.fromEntries(found);
 }

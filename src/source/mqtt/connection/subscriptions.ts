@@ -4,6 +4,7 @@ import type { ConfigFault, Reading, TagId } from "../../../core/source.ts";
 import { badReading } from "../../../lib/readings/reading-batch.ts";
 import type { MqttTag } from "../config/tag.ts";
 import { tagCaptures, tagFilter } from "../config/tag-address.ts";
+import { identifierOf, overlappingFilters } from "../topics/overlaps.ts";
 import { coverage, minimalCover } from "../topics/topic-trie.ts";
 import type { MqttConnection, SubscribeOptions } from "./client.ts";
 import { describeReason } from "./reason-code.ts";
@@ -36,7 +37,8 @@ export async function applySubscriptions(
   log: Logger,
 ): Promise<Subscriptions> {
   const inSession = new Set(options.inSession);
-  const asked = subscriptionRequest(options.qos, options.retained);
+  const { qos } = options;
+  const asked = subscriptionRequest(qos, options.retained);
   const before = inSession.size > 0 ? state.granted(asked) : new Map<string, number>();
   // A tag that is new or uses retained messages only now needs those of filters that the session has.
   const isKnown = inSession.size === 0 || state.hasRetainedOf(asked);
@@ -53,6 +55,19 @@ export async function applySubscriptions(
     const code = expectedRefusal(filter, limits);
     if (code !== undefined) refuse(filter, code);
   }
+  const repeated = options.repeated.filter((filter) => !refused.has(filter));
+  const cover = () => minimalCover(wanted.filter((filter) => !refused.has(filter)));
+  /** Filters that need an identifier. Before MQTT 5 there are none, and brokers rarely send a message twice. */
+  const marked = (): ReadonlySet<string> => {
+    if (connection.protocolVersion !== 5) return new Set();
+    const overlapping = overlappingFilters([...repeated, ...cover()]);
+    if (overlapping.size === 0 || limits.identifiers) return overlapping;
+    log.warn(
+      { filters: [...overlapping].slice(0, 10) },
+      "the broker supports no subscription identifiers: a message that several of these filters match may be stored once for each",
+    );
+    return new Set();
+  };
   const request = async (filters: readonly string[], how: HowToSubscribe) => {
     // Saved before the request: a crash in between must leave no subscription that is never removed, and none that is
     // never requested again.
@@ -63,17 +78,15 @@ export async function applySubscriptions(
       if (code >= 0x80) refuse(filter, code);
       else {
         granted.add(filter);
-        if (code === 0 && how.qos > 0) unprotected.add(filter);
+        if (code === 0 && qos > 0) unprotected.add(filter);
       }
     }
   };
-  const repeated = options.repeated.filter((filter) => !refused.has(filter));
-  if (repeated.length > 0) await request(repeated, { qos: options.qos, granted: new Map(), retainHandling: 0 });
+  if (repeated.length > 0) await request(repeated, { qos, granted: new Map(), marked: marked(), retainHandling: 0 });
   for (;;) {
-    const open = wanted.filter((filter) => !refused.has(filter));
-    const next = minimalCover(open).filter((filter) => !granted.has(filter));
+    const next = cover().filter((filter) => !granted.has(filter));
     if (next.length === 0) break;
-    await request(next, { qos: options.qos, granted: before, retainHandling });
+    await request(next, { qos, granted: before, marked: marked(), retainHandling });
   }
   const stale = [...inSession].filter((filter) => !granted.has(filter) && !refused.has(filter));
   for (const filters of packetsOf(stale, limits)) await connection.unsubscribe(filters);
@@ -87,7 +100,9 @@ export async function applySubscriptions(
   return { granted: [...granted], refused, unprotected: [...unprotected] };
 }
 
-interface HowToSubscribe extends SubscribeOptions {
+interface HowToSubscribe extends Omit<SubscribeOptions, "identifier"> {
+  /** Filters that get an identifier each. */
+  readonly marked: ReadonlySet<string>;
   /** Filters that the session has as requested, with the QoS granted. */
   readonly granted: ReadonlyMap<string, number>;
 }
@@ -95,7 +110,7 @@ interface HowToSubscribe extends SubscribeOptions {
 async function subscribe(
   connection: MqttConnection,
   filters: readonly string[],
-  { qos, granted, retainHandling }: HowToSubscribe,
+  { qos, granted, marked, retainHandling }: HowToSubscribe,
 ): Promise<[string, number][]> {
   // Renewing a subscription checks that it is still granted. Before MQTT 5 it would resend all retained messages.
   const have = connection.protocolVersion === 5 ? new Map<string, number>() : granted;
@@ -104,8 +119,17 @@ async function subscribe(
     return code === undefined ? [] : [[filter, code]];
   });
   const missing = filters.filter((filter) => !have.has(filter));
-  for (const packets of chunks(packetsOf(missing, brokerLimits(connection.limits)), packetsInFlight)) {
-    const codes = await Promise.all(packets.map((some) => connection.subscribe(some, { qos, retainHandling })));
+  const together = missing.filter((filter) => !marked.has(filter));
+  const single = missing.filter((filter) => marked.has(filter)).map((filter) => [filter]);
+  const all = [...packetsOf(together, brokerLimits(connection.limits)), ...single];
+  for (const packets of chunks(all, packetsInFlight)) {
+    const codes = await Promise.all(
+      packets.map((some) => {
+        const [first] = some;
+        const identifier = first !== undefined && marked.has(first) ? identifierOf(first) : undefined;
+        return connection.subscribe(some, { qos, retainHandling, identifier });
+      }),
+    );
     for (const [i, some] of packets.entries())
       for (const [j, filter] of some.entries()) answers.push([filter, codes[i]?.[j] ?? unanswered]);
   }
@@ -125,20 +149,27 @@ export interface BrokerLimits {
   readonly maxPacket: number;
   readonly wildcards: boolean;
   readonly shared: boolean;
+  /** Subscription identifiers. */
+  readonly identifiers: boolean;
 }
 
 /** Limits from the properties of CONNACK. Omitted properties mean no limit. */
 export function brokerLimits(properties: Readonly<Record<string, unknown>>): BrokerLimits {
   const { maximumPacketSize, wildcardSubscriptionAvailable, sharedSubscriptionAvailable } = properties;
+  const { subscriptionIdentifiersAvailable } = properties;
   return {
     maxPacket: typeof maximumPacketSize === "number" ? maximumPacketSize : Number.POSITIVE_INFINITY,
     wildcards: wildcardSubscriptionAvailable !== false,
     shared: sharedSubscriptionAvailable !== false,
+    identifiers: subscriptionIdentifiersAvailable !== false,
   };
 }
 
 /** The reason code with which the broker would refuse this filter. Undefined: it may accept it. */
-export function expectedRefusal(filter: string, { maxPacket, wildcards, shared }: BrokerLimits): number | undefined {
+export function expectedRefusal(
+  filter: string,
+  { maxPacket, wildcards, shared }: Omit<BrokerLimits, "identifiers">,
+): number | undefined {
   const isShared = filter.startsWith("$share/");
   if (isShared && !shared) return sharedUnsupported;
   if (!wildcards && /[+#]/.test(filter)) return wildcardsUnsupported;

@@ -10,6 +10,7 @@ import { readTag } from "../reading/tag-reader.ts";
 import type { Route, TopicRouter } from "../reading/topic-router.ts";
 import type { SparkplugHost } from "../sparkplug/host.ts";
 import type { ReadingSink } from "../sparkplug/metric-readings.ts";
+import type { SubscriptionCopies } from "../topics/overlaps.ts";
 
 interface ReaderParts {
   readonly router: TopicRouter;
@@ -17,6 +18,8 @@ interface ReaderParts {
   readonly maxPayload: number;
   readonly sparkplug: SparkplugHost;
   readonly names: NameTables;
+  /** Which tags read which copy of a message. */
+  readonly copies: Pick<SubscriptionCopies, "isFor">;
   readonly onNames: () => void;
   readonly counts: MessageCounts;
   readonly unknown: UnknownTopics;
@@ -31,7 +34,7 @@ export type MessageReader = (message: Message, arrival: EpochMicros, sink: Readi
 const maxReadings = 100_000;
 
 export function messageReader(parts: ReaderParts): MessageReader {
-  const { router, maxPayload, sparkplug, names, onNames, counts, unknown, onDefect } = parts;
+  const { router, maxPayload, sparkplug, names, copies, onNames, counts, unknown, onDefect } = parts;
 
   function read(message: Message, arrival: EpochMicros, sink: ReadingSink): void {
     const { readings } = sink;
@@ -59,7 +62,7 @@ export function messageReader(parts: ReaderParts): MessageReader {
     const most = readings.length + maxReadings;
     for (let from = 0, to = 0; from < routes.length; from = to) {
       to = endOfGroup(routes, from);
-      const group = to - from === routes.length ? routes : routes.slice(from, to);
+      const group = ofCopy(to - from === routes.length ? routes : routes.slice(from, to), message);
       const wanted = message.retained ? group.filter(({ tag }) => tag.retained !== "ignore") : group;
       const way = wanted[0]?.way;
       if (!way) continue;
@@ -85,6 +88,14 @@ export function messageReader(parts: ReaderParts): MessageReader {
       }
     }
     if (isMalformed) counts.malformed++;
+  }
+
+  /** The routes of `group` that read this copy. All Sparkplug tags read the same one, since its host counts messages. */
+  function ofCopy(group: readonly Route[], { subscriptions }: Message): readonly Route[] {
+    const [first] = group;
+    if (subscriptions === undefined || !first) return group;
+    if (first.way.address.decoder === "sparkplugB") return copies.isFor(first.id, subscriptions) ? group : [];
+    return group.filter(({ id }) => copies.isFor(id, subscriptions));
   }
 
   /** Whether the message carries names. */

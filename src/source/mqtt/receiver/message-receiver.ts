@@ -4,12 +4,14 @@ import type { Runtime } from "../../../core/runtime.ts";
 import type { Delivery, Reading } from "../../../core/source.ts";
 import { RateLimitedLog } from "../../../lib/flow/rate-limited-log.ts";
 import type { MqttTag } from "../config/tag.ts";
+import { tagFilter } from "../config/tag-address.ts";
 import type { BrokerConnection, MessageHandler } from "../connection/client.ts";
 import { MessageCounts, UnknownTopics } from "../reading/message-counts.ts";
 import { NameTables } from "../reading/name-tables.ts";
 import { TopicRouter, waysOf } from "../reading/topic-router.ts";
 import { RebirthRequests } from "../sparkplug/edge-node.ts";
 import { SparkplugHost } from "../sparkplug/host.ts";
+import { SubscriptionCopies } from "../topics/overlaps.ts";
 import { messageReader } from "./message-reader.ts";
 import { type Batch, receiveQueue } from "./receive-queue.ts";
 import { SendWindow } from "./send-window.ts";
@@ -26,6 +28,8 @@ export interface MessageReceiverOptions {
   /** Names that devices sent on earlier connections. Omitted: none. */
   readonly names?: NameTables;
   readonly onNames?: () => void;
+  /** Filters that the session of the broker may have. Omitted: none. */
+  readonly inSession?: readonly string[];
 }
 
 export type MessageReceiver = ReturnType<typeof openMessageReceiver>;
@@ -49,7 +53,8 @@ export function openMessageReceiver(options: MessageReceiverOptions, runtime: Ru
   const rebirths = new RebirthRequests(requestRebirth ? publish : undefined);
   const sparkplug = new SparkplugHost({ maxPayload, rebirths, counts, monotonic });
   const router = new TopicRouter(tags, waysOf(maxPayload), rememberedTopics);
-  const read = messageReader({ router, maxPayload, sparkplug, names, onNames, counts, unknown, onDefect });
+  const copies = new SubscriptionCopies((id) => tagFilter(tags[id]!), options.inSession ?? []); // a TagId is an index
+  const read = messageReader({ router, copies, maxPayload, sparkplug, names, onNames, counts, unknown, onDefect });
   const queue = receiveQueue({
     maxReadings,
     acknowledge(held) {
@@ -162,6 +167,8 @@ export function openMessageReceiver(options: MessageReceiverOptions, runtime: Ru
     onTaken(taken: typeof onTaken): void {
       onTaken = taken;
     },
+    /** Call with the filters that the broker has granted. */
+    subscribed: (filters: readonly string[]): void => copies.granted(filters),
     /** Adds readings that do not originate from a message. */
     add(readings: readonly Reading[]): void {
       queue.put(undefined, (batch) => {

@@ -76,6 +76,7 @@ async function openAt(address: string, config: MqttConfig, runtime: Runtime, sig
     requestRebirth: options.requestRebirth,
     receiveMaximum: session.receiveMaximum,
     names,
+    inSession: state.filters,
     onNames: () => namesFile.save(names.known),
   };
   const { connection, handler: receiver } = await connectBroker(
@@ -111,6 +112,7 @@ async function openAt(address: string, config: MqttConfig, runtime: Runtime, sig
     const retained = tags.filter((tag) => tag.retained !== "ignore").map(tagFilter);
     const how = { qos, retained, inSession, repeated: names.filters };
     subscriptions = await applySubscriptions(connection, tags.map(tagFilter), how, state, log);
+    receiver.subscribed(subscriptions.granted);
     if (subscriptions.refused.size > 0) receiver.add(refusals(tags, subscriptions, runtime));
   }
 

@@ -41,6 +41,28 @@ export class TopicTrie<T> {
     collect(this.#root, topic.split("/"), 0, found);
     return found;
   }
+
+  /** Whether some topic matches `filter` and a filter with a value that `counts`. */
+  overlaps(filter: string, counts: (value: T) => boolean): boolean {
+    return isShared(this.#root, filter.split("/"), 0, counts);
+  }
+}
+
+function isShared<T>(at: Branch<T>, levels: readonly string[], depth: number, counts: (value: T) => boolean): boolean {
+  // `#` stands for any number of levels.
+  const level = levels[depth] ?? (levels.at(-1) === "#" ? "#" : undefined);
+  const wildcards = depth > 0 || level?.startsWith("$") !== true;
+  if (wildcards && at.rest?.some(counts)) return true;
+  if ((level === undefined || level === "#") && at.here?.some(counts)) return true;
+  if (level === undefined) return false;
+  if (level !== "+" && level !== "#")
+    return [level, ...(wildcards ? ["+"] : [])].some((name) => {
+      const next = at.next?.get(name);
+      return next !== undefined && isShared(next, levels, depth + 1, counts);
+    });
+  for (const [name, next] of at.next ?? [])
+    if ((depth > 0 || !name.startsWith("$")) && isShared(next, levels, depth + 1, counts)) return true;
+  return false;
 }
 
 function collect<T>(at: Branch<T>, levels: readonly string[], depth: number, found: T[]): void {
@@ -72,21 +94,22 @@ export function coverage(wide: Iterable<string>): (filter: string) => boolean {
 }
 
 /** Returns a lookup of the `filters` that cover a filter. A shared subscription is only covered within its group. */
-function coveringIn(filters: Iterable<string>): (filter: string) => readonly string[] {
+export function coveringIn(filters: Iterable<string>): (filter: string) => readonly string[] {
   const groups = new Map<string, TopicTrie<string>>();
   for (const filter of filters) {
-    const [group, pattern] = groupOf(filter);
+    const { group, pattern } = filterParts(filter);
     const trie = groups.get(group) ?? new TopicTrie();
     groups.set(group, trie);
     trie.insert(pattern, filter);
   }
   return (filter) => {
-    const [group, pattern] = groupOf(filter);
+    const { group, pattern } = filterParts(filter);
     return groups.get(group)?.match(pattern) ?? [];
   };
 }
 
-function groupOf(filter: string): readonly [group: string, pattern: string] {
+/** `group`: the beginning of a shared subscription, `$share/<group>/`; else empty. */
+export function filterParts(filter: string): { readonly group: string; readonly pattern: string } {
   const group = /^\$share\/[^/]*\//.exec(filter)?.[0] ?? "";
-  return [group, filter.slice(group.length)];
+  return { group, pattern: filter.slice(group.length) };
 }

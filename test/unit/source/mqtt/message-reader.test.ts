@@ -409,7 +409,8 @@ function jsonReader(
   const rebirths = new RebirthRequests(undefined);
   const sparkplug = new SparkplugHost({ maxPayload, rebirths, counts, monotonic: () => 0 });
   const router = new TopicRouter(tags, wayOf, 100);
-  const read = messageReader({ router, maxPayload, sparkplug, names, onNames, counts, unknown, onDefect });
+  const copies = { isFor: () => true };
+  const read = messageReader({ router, copies, maxPayload, sparkplug, names, onNames, counts, unknown, onDefect });
   return {
     defects,
     counts,

@@ -60,8 +60,14 @@ function messageOf({ topic, payload, qos, messageId = 0, retain, properties }: I
     skippedBytes: isSkipped ? bytes.length : undefined,
     retained: retain,
     properties: isSkipped || !properties?.userProperties ? undefined : { ...properties.userProperties },
+    subscriptions: isSkipped ? undefined : identifiers(properties),
     held: qos === 0 ? undefined : messageId + (qos === 2 ? exactlyOnce : 0),
   };
+}
+
+function identifiers(properties: IPublishPacket["properties"]): readonly number[] | undefined {
+  const found = properties?.subscriptionIdentifier;
+  return found === undefined ? undefined : [found].flat();
 }
 
 const publish = (version: Version) =>
@@ -100,7 +106,7 @@ const otherProperties = {
   messageExpiryInterval: 60,
   contentType: "application/json",
   responseTopic: "a/b",
-  subscriptionIdentifier: 300,
+  subscriptionIdentifier: [300, 268_435_455],
 };
 const other = fc.constantFrom<Packet>(
   { cmd: "pingresp" },
