@@ -1,4 +1,4 @@
-// A lease in a key-value bucket: at most one agent holds it. Create acquires it, update with its revision renews it.
+// A lease in a key-value bucket: at most one agent holds it. A conditional write acquires, renews and releases it.
 //
 //   agent A   acquire ── renew ── renew ──x (dies)
 //   agent B   get: revision 7 ····· get: still 7 for leaseTtl ── update(7) = acquire
@@ -16,6 +16,11 @@ export interface LeaseOptions {
   /** `agent.name`, shown as the holder. */
   readonly node: string;
   readonly ttlMs: number;
+  /**
+   * For an entry that does not exist. `wait`: it is taken after `ttlMs`, because the servers may have lost the entry of a
+   * holder that does not reach them. `take`: at once.
+   */
+  readonly ifMissing: "take" | "wait";
 }
 
 /** One uninterrupted period of holding a lease. */
@@ -26,8 +31,6 @@ export interface LeaseTerm {
   readonly since: number;
   /** Aborts once another agent holds the lease, or it was not renewed for `ttlMs`. */
   readonly signal: AbortSignal;
-  /** The former holder did not renew the lease for `ttlMs`, so its term is over. False: there was no entry. */
-  readonly isTakeover: boolean;
   /** False: the term is over. Unlike `signal`, correct as soon as a suspended process resumes. */
   readonly isHeld: boolean;
   /**
@@ -35,22 +38,24 @@ export interface LeaseTerm {
    * over. Rejects with `CLUSTER_UNREACHABLE` if the outcome is unknown. Overlapping calls run one after the other.
    */
   renew(): Promise<number | undefined>;
-  /** Ends the term and deletes the entry, so that another agent need not wait for `ttlMs`. */
+  /** Ends the term and empties the entry, so that another agent need not wait for `ttlMs`. */
   release(): Promise<void>;
 }
 
 /** The holder of this lease delivers for the cluster. */
 export const deliveryLease = "delivery";
 /** Renewals per `ttlMs`, so that two may fail. */
-export const renewals = 3;
+const renewals = 3;
 /** Reads of the entry per `ttlMs` while another agent holds it. */
 const looks = 12;
 const retryMs = 200;
 /** Timeout of a renewal as a fraction of `ttlMs`: if the server died with the request, it is sent again. */
 const answerShare = 1 / 6;
+/** Value of an entry without a holder. */
+const released = new Uint8Array();
 
 /**
- * Waits for the lease and resolves with the term. Takes an entry that does not exist or was not renewed for `ttlMs`.
+ * Waits for the lease and resolves with the term. Takes an entry that was released or not renewed for `ttlMs`.
  * Retries if the servers do not answer. Rejects with `signal.reason`. `mayTake`: false leaves it to others.
  */
 export async function acquireLease(
@@ -59,24 +64,23 @@ export async function acquireLease(
   signal: AbortSignal,
   mayTake: () => boolean = () => true,
 ): Promise<LeaseTerm> {
-  const { bucket, key, node, ttlMs } = options;
+  const { bucket, key, node, ttlMs, ifMissing } = options;
   // Identifies this attempt's entry if the answer of the servers was lost.
   const token = randomUUID();
   const value = Buffer.from(JSON.stringify({ node, token }));
-  let seen: { readonly revision: number; readonly since: number } | undefined;
+  let seen: { readonly revision: number | undefined; readonly since: number } | undefined;
   for (;;) {
     signal.throwIfAborted();
     try {
       const askedAt = clock.monotonic();
       const entry = await bucket.get(key);
-      if (entry && entry.revision !== seen?.revision) seen = { revision: entry.revision, since: clock.monotonic() };
-      const isFree = !entry || holderOf(entry).token === token || askedAt - (seen?.since ?? askedAt) >= ttlMs;
-      if (isFree && !signal.aborted && mayTake()) {
+      if (!seen || seen.revision !== entry?.revision) seen = { revision: entry?.revision, since: clock.monotonic() };
+      const isOver = askedAt - seen.since >= ttlMs;
+      const isFree = entry ? entry.value.length === 0 || holderOf(entry).token === token : ifMissing === "take";
+      if ((isFree || isOver) && !signal.aborted && mayTake()) {
         const sentAt = clock.monotonic();
         const revision = entry ? await bucket.update(key, value, entry.revision) : await bucket.create(key, value);
-        const isTakeover = entry !== undefined && holderOf(entry).token !== token;
-        if (revision !== undefined)
-          return new Term(options, { value, token, revision, sentAt, isTakeover }, { clock, log });
+        if (revision !== undefined) return new Term(options, { value, token, revision, sentAt }, { clock, log });
       }
     } catch (error) {
       if (!isAgentError(error)) throw error;
@@ -103,7 +107,6 @@ interface Acquired {
   readonly token: string;
   readonly revision: number;
   readonly sentAt: number;
-  readonly isTakeover: boolean;
 }
 
 class Term implements LeaseTerm {
@@ -133,10 +136,6 @@ class Term implements LeaseTerm {
     return this.#over.signal;
   }
 
-  get isTakeover(): boolean {
-    return this.#acquired.isTakeover;
-  }
-
   get isHeld(): boolean {
     const { ttlMs } = this.#options;
     if (this.#runtime.clock.monotonic() >= this.#renewedAt + ttlMs) this.#end(notRenewed(ttlMs));
@@ -153,7 +152,7 @@ class Term implements LeaseTerm {
     this.#end("the lease is released");
     await this.#running;
     await this.#renewal;
-    await this.#options.bucket.delete(this.#options.key, this.#revision).catch(() => {});
+    await this.#options.bucket.update(this.#options.key, released, this.#revision).catch(() => {});
   }
 
   async #renew(): Promise<number | undefined> {

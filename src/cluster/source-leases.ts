@@ -4,7 +4,7 @@ import type { Runtime } from "../core/runtime.ts";
 import { isAbort } from "../lib/flow/abort.ts";
 import type { KeyBucket } from "./jetstream.ts";
 import { keyToken } from "./key-token.ts";
-import { acquireLease, type LeaseTerm, renewals } from "./lease.ts";
+import { acquireLease, type LeaseTerm } from "./lease.ts";
 import type { Membership } from "./membership.ts";
 import { mayRead } from "./placement.ts";
 
@@ -38,15 +38,14 @@ export async function holdSource(
 ): Promise<void> {
   const may = (holds: boolean) => view.isKnown && mayRead(source, { node, holds }, view.candidates, view.orders);
   while (!signal.aborted) {
-    const lease = { bucket: leases, key: sourceLease(source), node, ttlMs };
+    const lease = { bucket: leases, key: sourceLease(source), node, ttlMs, ifMissing: "wait" } as const;
     const term = await acquireLease(lease, runtime, signal, () => may(false)).catch((error: unknown) => {
       if (!isAbort(error, signal)) throw error;
     });
     if (!term) return;
     const over = AbortSignal.any([signal, term.signal]);
     const wait = (ms: number) => runtime.clock.sleep(ms, over).catch(() => {});
-    // The term of a former holder is over, unless its entry expired early: then it notices at its next renewal.
-    await wait((term.isTakeover ? 0 : ttlMs / renewals) + closingMs);
+    await wait(closingMs);
     if (!over.aborted) {
       try {
         await start(source, term);

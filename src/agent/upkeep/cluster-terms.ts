@@ -26,7 +26,9 @@ export async function openClusterTerm(
   signal: AbortSignal,
 ): Promise<Required<DeliveryTerm>> {
   await using opened = new AsyncDisposableStack();
-  const term = await acquireLease({ bucket: leases, key: deliveryLease, node, ttlMs }, runtime, signal, mayLead);
+  // A former holder whose entry is gone sends nothing: it renews the lease before each request.
+  const lease = { bucket: leases, key: deliveryLease, node, ttlMs, ifMissing: "take" } as const;
+  const term = await acquireLease(lease, runtime, signal, mayLead);
   opened.defer(() => term.release());
   const { generation } = term;
   const drained = new AbortController();

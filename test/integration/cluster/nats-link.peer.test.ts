@@ -172,7 +172,13 @@ test("the lease passes to another agent when its holder is partitioned, and the 
   await using _b = b.link;
   const lease = ({ link, runtime }: typeof a, node: string) =>
     acquireLease(
-      { bucket: natsBucket(link, { name: "leases", replicas: 3, ttlMs: 3_000 }), key: "delivery", node, ttlMs: 3_000 },
+      {
+        bucket: natsBucket(link, { name: "leases", replicas: 3, ttlMs: 3_000 }),
+        key: "delivery",
+        node,
+        ttlMs: 3_000,
+        ifMissing: "take",
+      },
       runtime,
       never,
     );
@@ -193,7 +199,11 @@ test.each(["kill", "suspend"] as const)(
     const { link, runtime } = await connect();
     await using _link = link;
     const bucket = natsBucket(link, { name: `outlasts-${fault}`, replicas: 3 });
-    const term = await acquireLease({ bucket, key: "delivery", node: "a", ttlMs: 30_000 }, runtime, never);
+    const term = await acquireLease(
+      { bucket, key: "delivery", node: "a", ttlMs: 30_000, ifMissing: "take" },
+      runtime,
+      never,
+    );
     const leader = (await leaderOf(link, `KV_outlasts-${fault}`))!;
     await leader[fault]();
     expect(await eventually(() => term.renew().catch(() => undefined))).toBeGreaterThan(0);

@@ -53,7 +53,7 @@ export const clusterAblations: readonly Ablation[] = [
   {
     safeguard: "waiting until a lease has not been renewed for its time to live",
     file: "cluster/lease.ts",
-    code: "askedAt - (seen?.since ?? askedAt) >= ttlMs",
+    code: "askedAt - seen.since >= ttlMs",
     without: "true",
     test: lease,
   },
@@ -87,11 +87,19 @@ export const clusterAblations: readonly Ablation[] = [
     name: "cannot begin its term",
   },
   {
-    safeguard: "the wait of a new reader until the former one has noticed its loss",
+    safeguard: "the wait of a new reader until the former one has closed its connection",
     file: "cluster/source-leases.ts",
-    code: "    await wait((term.isTakeover ? 0 : ttlMs / renewals) + closingMs);\n",
+    code: "    await wait(closingMs);\n",
     without: "",
     test: sources,
+  },
+  {
+    safeguard: "the wait of a new reader until the term of a reader that the servers have forgotten is over",
+    file: "cluster/source-leases.ts",
+    code: 'ifMissing: "wait"',
+    without: 'ifMissing: "take"',
+    test: sources,
+    name: "lost the lease of a reader that does not reach them",
   },
   {
     safeguard: "closing the connection before the lease of a source is released",

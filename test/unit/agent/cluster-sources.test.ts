@@ -2,6 +2,7 @@
 import { expect, test } from "vitest";
 import { ClusterSources } from "../../../src/agent/upkeep/cluster-sources.ts";
 import { keyToken } from "../../../src/cluster/key-token.ts";
+import { holderOf } from "../../../src/cluster/lease.ts";
 import { Membership } from "../../../src/cluster/membership.ts";
 import { sourceLease } from "../../../src/cluster/source-leases.ts";
 import { eventually } from "../../support/eventually.ts";
@@ -91,8 +92,8 @@ test("a source whose lease is lost while its files are fetched is not read", asy
 
 test("an agent that stops hands over what it has read while no other agent can read the source", async () => {
   const seen: unknown[] = [];
-  const handOver = async () =>
-    void seen.push({ reads: gw1.reading.running.length, lease: await gw1.leases.keys(sourceLease()) });
+  const handOver = async () => void seen.push({ reads: gw1.reading.running.length, holder: await holder() });
+  const holder = async () => holderOf((await gw1.leases.get(sourceLease("line")))!).node;
   await using gw1 = agent({ handOver });
   await gw1.sources.change([await lineWith("anywhere")]);
   await gw1.clock.advance(30_000);
@@ -100,8 +101,8 @@ test("an agent that stops hands over what it has read while no other agent can r
 
   await gw1.sources[Symbol.asyncDispose]();
 
-  expect(seen).toEqual([{ reads: 0, lease: [sourceLease("line")] }]);
-  expect(await gw1.leases.keys(sourceLease())).toEqual([]);
+  expect(seen).toEqual([{ reads: 0, holder: "gw1" }]);
+  expect(await holder()).toBeUndefined();
 });
 
 test.each([

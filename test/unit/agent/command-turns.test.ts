@@ -72,7 +72,11 @@ class Site implements Disposable {
     const stateDir = join(this.#home.path, node);
     const bucket = linkTo(this.bucket, () => this.cut.has(node));
     while (!stop.signal.aborted) {
-      const term = await acquireLease({ bucket, key: "delivery", node, ttlMs: 6_000 }, runtime, stop.signal);
+      const term = await acquireLease(
+        { bucket, key: "delivery", node, ttlMs: 6_000, ifMissing: "take" },
+        runtime,
+        stop.signal,
+      );
       this.delivers = node;
       const ending = AbortSignal.any([stop.signal, term.signal]);
       const gate = leaseGate(term, 1_000, clock);

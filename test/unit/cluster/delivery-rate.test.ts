@@ -67,7 +67,11 @@ async function deliver(seed: number, ms: number) {
       update: (...given) => through(() => bucket.update(...given))(),
     };
     while (!stop.signal.aborted) {
-      const term = await acquireLease({ bucket: link, key: "delivery", node, ttlMs }, runtime, stop.signal);
+      const term = await acquireLease(
+        { bucket: link, key: "delivery", node, ttlMs, ifMissing: "take" },
+        runtime,
+        stop.signal,
+      );
       terms++;
       const gate = leaseGate(term, intervalMs, own);
       const transitMs = random() < 0.5 ? 5 : 450;

@@ -12,7 +12,7 @@ function site() {
   const bucket = memoryBucket();
   const runtime = testRuntime({ clock });
   const acquire = (node: string, through = bucket, signal = never) =>
-    acquireLease({ bucket: through, key: "delivery", node, ttlMs }, runtime, signal);
+    acquireLease({ bucket: through, key: "delivery", node, ttlMs, ifMissing: "take" }, runtime, signal);
   return { clock, bucket, acquire };
 }
 
@@ -37,24 +37,13 @@ test("a second agent gets the lease when the first one releases it, and not befo
   expect((await within(clock, 500, second))?.generation).toBeGreaterThan(first.generation);
 });
 
-test("only a lease that another agent has let expire is a takeover", async () => {
-  const { clock, bucket, acquire } = site();
-  const first = acquire("a");
-  expect((await first).isTakeover).toBe(false);
-  await (await first).release();
-  const cut = { ...bucket, update: () => new Promise<never>(() => {}) };
-  const second = await within(clock, 1_000, acquire("b", cut));
-  expect(second?.isTakeover).toBe(false);
-  expect((await within(clock, 2 * ttlMs, acquire("c")))?.isTakeover).toBe(true);
-});
-
-test("an entry of the agent's own whose answer was lost is not taken over", async () => {
+test("an entry of the agent's own whose answer was lost is the agent's lease at once", async () => {
   const { clock, bucket, acquire } = site();
   let lost = 0;
   bucket.after = (call) => {
     if (call === "create" && lost++ === 0) throw unreachable();
   };
-  expect((await within(clock, 1_000, acquire("a")))?.isTakeover).toBe(false);
+  expect(await within(clock, 1_000, acquire("a"))).toBeDefined();
   expect(lost).toBe(1);
 });
 
@@ -77,8 +66,8 @@ test("a process that resumes after a suspension knows at once that its term is o
     sleep: (ms: number, signal: AbortSignal) => clock.sleep(ms, signal),
   };
   const runtime = testRuntime({ clock: suspended });
-  const term = await acquireLease({ bucket, key: "delivery", node: "a", ttlMs }, runtime, never);
-  expect([term.isHeld, term.isTakeover]).toEqual([true, false]);
+  const term = await acquireLease({ bucket, key: "delivery", node: "a", ttlMs, ifMissing: "take" }, runtime, never);
+  expect(term.isHeld).toBe(true);
   aheadMs = ttlMs;
   expect(term.isHeld).toBe(false);
   expect(term.signal.aborted).toBe(true);
@@ -123,7 +112,12 @@ test("an agent that is not allowed to hold the lease leaves it to others", async
   const { clock, bucket } = site();
   const runtime = testRuntime({ clock });
   let isDraining = true;
-  const term = acquireLease({ bucket, key: "delivery", node: "a", ttlMs }, runtime, never, () => !isDraining);
+  const term = acquireLease(
+    { bucket, key: "delivery", node: "a", ttlMs, ifMissing: "take" },
+    runtime,
+    never,
+    () => !isDraining,
+  );
   expect(await within(clock, 10_000, term)).toBeUndefined();
   isDraining = false;
   expect(await within(clock, 1_000, term)).toBeDefined();

@@ -118,6 +118,17 @@ test("a lease that the servers let expire early has one reader all the same", as
   }
 });
 
+test("servers that have lost the lease of a reader that does not reach them give it to another one when its term is over", async () => {
+  await using site = new Site();
+  site.start("gw1");
+  site.start("gw2");
+  const [first = ""] = await site.pass(takeoverMs);
+  const other = first === "gw1" ? "gw2" : "gw1";
+  site.cut(first);
+  site.leases.wipe();
+  expect(await site.pass(takeoverMs)).toEqual([other]);
+});
+
 test("a source returns to its preferred agent once that has run for the hold-down", async () => {
   await using site = new Site();
   site.start("gw1", true);
