@@ -64,6 +64,7 @@ export function openConnections(options: ConnectionOptions): Connections {
           const [, socket] = result;
           if (socket) {
             watch(socket, sockets);
+            acceptContinue(socket);
             traffic?.watch(socket);
             socket.on("session", (session: Buffer) => {
               sessions.clear();
@@ -104,6 +105,22 @@ function watch(socket: Socket, sockets: Set<Socket>): void {
     if (socket.writableLength > 0)
       socket.destroy(new Error(`nothing more of the request was taken for ${stalledAfterMs / 1_000} s`));
   });
+}
+
+const unrequested = Buffer.from("HTTP/1.1 100");
+
+/**
+ * undici closes the connection at a 100 Continue, which it never requests; clients must accept it (RFC 9110, 15.2).
+ * Replaces it with 102, which undici ignores. The informational answer is sent before the body is read, so it begins a
+ * chunk.
+ */
+function acceptContinue(socket: Socket): void {
+  const read = socket.read.bind(socket);
+  socket.read = (size?: number) => {
+    const chunk: unknown = read(size);
+    if (Buffer.isBuffer(chunk) && chunk.subarray(0, unrequested.length).equals(unrequested)) chunk.write("2", 11);
+    return chunk;
+  };
 }
 
 /** Has the signature of `dns.lookup`. */
