@@ -3,7 +3,7 @@ import { createServer, type Server, type Socket } from "node:net";
 import { expect, test } from "vitest";
 import { eventually } from "../support/eventually.ts";
 import { ScriptedService } from "../support/scripted-service.ts";
-import { uploading } from "../support/uploading.ts";
+import { closest, uploading } from "../support/uploading.ts";
 
 /** Stores each request in `service` and answers with `form`. `closes`: ends the connection after each answer. */
 function rawService(service: ScriptedService, form: (body: string) => string, closes: boolean): Server {
@@ -51,4 +51,17 @@ test.concurrent.for<readonly [string, (body: string) => string, closes?: boolean
     await eventually(() => upload.reader.empty);
   }
   expect([service.stored.size, service.repeated, upload.uploader.status().requests.failed]).toEqual([3, 0, 0]);
+});
+
+test("a Retry-After with a date is counted from the date of the answer, whatever the clock here says", async () => {
+  await using service = await ScriptedService.open();
+  const date = (ms: number) => new Date(Date.parse("2031-05-01T10:00:00Z") + ms).toUTCString();
+  service.script["integration.insert"]?.push(({ response }) => {
+    response.writeHead(503, { date: date(0), "retry-after": date(20_000) }).end();
+  });
+  // An hour by the clock here takes longer than this test may.
+  await using upload = await uploading({ url: service.url, speed: 50 });
+  upload.reader.append({ a: [[1e15, 1]] });
+  await eventually(() => upload.reader.empty);
+  expect(closest(upload.departures)).toBeGreaterThanOrEqual(20_000);
 });

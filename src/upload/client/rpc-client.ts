@@ -96,7 +96,7 @@ export async function openRpcClient(parts: RpcClientParts, runtime: Runtime) {
       const verdict =
         status === 200
           ? verdictOnBody(text, id, clean)
-          : verdictOnStatus({ status, headers, text: clean(text) }, runtime.clock.now() / 1_000);
+          : verdictOnStatus({ status, headers, text: clean(text) }, timeOf(headers) ?? runtime.clock.now() / 1_000);
       const lacking = lackingIn(status, verdict);
       return lacking && credentials.renew(authorization, lacking) ? { kind: "throttled", retryAfterMs: 0 } : verdict;
     },
@@ -205,6 +205,12 @@ function unavailable(message: string, hint?: string): Extract<CallOutcome, { rea
 }
 
 const mostRetryAfterMs = 3_600_000;
+
+/** The service's time of an answer, in milliseconds. The clock here may be wrong. */
+function timeOf({ date }: HttpAnswer["headers"]): number | undefined {
+  const at = typeof date === "string" ? Date.parse(date) : Number.NaN;
+  return Number.isNaN(at) ? undefined : at;
+}
 
 /** Milliseconds to wait, from 0 to an hour. Undefined: no header, or an invalid one. */
 function retryAfterMs(header: string | string[] | undefined, nowMs: number): number | undefined {
