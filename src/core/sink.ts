@@ -32,9 +32,15 @@ export type Outcome =
   | { readonly kind: "unauthorized"; readonly reason: string; readonly hint?: string }
   /**
    * It is unknown whether the points are stored; the caller repeats the request with back-off. `isServerError`: the
-   * service answered with HTTP 5xx or a JSON-RPC error, so a point of the request may be the cause.
+   * service answered with HTTP 5xx or a JSON-RPC error, so a point of the request may be the cause. `isCut`: a long
+   * request began and got no answer, or HTTP 408 or 504, so its length may be the cause.
    */
-  | { readonly kind: "unavailable"; readonly cause: Error; readonly isServerError?: boolean };
+  | {
+      readonly kind: "unavailable";
+      readonly cause: Error;
+      readonly isServerError?: boolean;
+      readonly isCut?: boolean;
+    };
 
 /** The destination of points. Failures are outcomes, not exceptions; retries are the caller's decision. */
 export interface Sink extends AsyncDisposable {

@@ -367,6 +367,23 @@ test("F23: 413 before the body is read halves the request", async () => {
   expect(tooLarge.length).toBeLessThanOrEqual(halvings + Math.floor(Math.log2(accepted + 1)));
 });
 
+test("F17: where long requests are cut off on the way, points and metadata arrive in shorter ones", async () => {
+  await using service = await ScriptedService.open();
+  const most = 150_000;
+  service.atHead = (incoming) => {
+    if (Number(incoming.headers["content-length"]) <= most) return false;
+    incoming.socket.resetAndDestroy();
+    return true;
+  };
+  await using upload = await uploading({ url: service.url, speed: 500 });
+  const described = Array.from({ length: 400 }, (_, k) => `described${k}` as InputId);
+  for (const input of described) upload.catalog.describe(input, { description: "x".repeat(1_000) });
+  upload.reader.append(ticks(20_000, ["a", "b"]));
+  await eventually(() => upload.reader.empty && upload.catalog.savedCount === described.length, 20_000);
+  expect([service.stored.size, service.signals.size]).toEqual([40_000, described.length]);
+  expect(upload.uploader.status()).toMatchObject({ rejected: 0, points: 40_000, signals: { refused: [] } });
+});
+
 test("F25: inputs refused in partial answers between failures wait; all others are stored, each once", async () => {
   await using service = await ScriptedService.open();
   let refuses = true;

@@ -41,6 +41,11 @@ export type CallOutcome =
       { readonly kind: "accepted" | "partial" | "unconfirmed" | "refused" | "unavailable" | "unauthorized" }
     >;
 
+/** A request of at most this size that gets no answer has another cause, in bytes. */
+const mostUncutBytes = 2 ** 16;
+/** Consecutive requests that are cut off before the caller makes them shorter. */
+export const mostCuts = 2;
+
 /** Bytes for envelope and error texts of an answer. */
 export const answerBytes = 2 ** 20;
 
@@ -70,6 +75,9 @@ export async function openRpcClient(parts: RpcClientParts, runtime: Runtime) {
     ): Promise<CallOutcome> {
       let authorization: string;
       let answer: HttpAnswer;
+      let isBegun = false;
+      const start = () => (isBegun = turn?.start() !== false);
+      const isLong = body.length > mostUncutBytes;
       try {
         authorization = await credentials.authorization(signal);
         const headers = {
@@ -79,7 +87,7 @@ export async function openRpcClient(parts: RpcClientParts, runtime: Runtime) {
           "user-agent": agent,
           [versionHeader]: apiVersion ?? options.apiVersion,
         };
-        answer = await http.post(body, headers, maxAnswerBytes, signal, turn);
+        answer = await http.post(body, headers, maxAnswerBytes, signal, { start });
       } catch (error) {
         if (signal.aborted) throw signal.reason;
         if (error instanceof NotSentError) return { kind: "throttled", retryAfterMs: 0 };
@@ -88,7 +96,7 @@ export async function openRpcClient(parts: RpcClientParts, runtime: Runtime) {
         const cause = isAgentError(error)
           ? error
           : new AgentError("SERVICE_UNREACHABLE", reasonOf(error), { cause: error });
-        return { kind: "unavailable", cause, answered: false };
+        return { kind: "unavailable", cause, answered: false, isCut: isBegun && isLong };
       }
       if (answer.status === 200 && isRepeated?.(answer.body)) return { kind: "done", result: repeatedResult };
       const clean: Clean = (text) => withoutCredentials(text, authorization);
@@ -97,6 +105,7 @@ export async function openRpcClient(parts: RpcClientParts, runtime: Runtime) {
         status === 200
           ? verdictOnBody(text, id, clean)
           : verdictOnStatus({ status, headers, text: clean(text) }, timeOf(headers) ?? runtime.clock.now() / 1_000);
+      if (verdict.kind === "unavailable" && (status === 408 || status === 504)) return { ...verdict, isCut: isLong };
       const lacking = lackingIn(status, verdict);
       return lacking && credentials.renew(authorization, lacking) ? { kind: "throttled", retryAfterMs: 0 } : verdict;
     },

@@ -5,6 +5,7 @@ import type { Outcome } from "../../core/sink.ts";
 import { unreachable } from "../../core/unreachable.ts";
 import { BackOff } from "../../lib/flow/back-off.ts";
 import { inSlices } from "../../lib/flow/in-slices.ts";
+import { mostCuts } from "../client/rpc-client.ts";
 import { Breaker } from "../failures/breaker.ts";
 import { type FailureSearch, mostFailures } from "../failures/failure-search.ts";
 import type { LearnedLimit } from "../failures/learned-limit.ts";
@@ -53,6 +54,8 @@ export function outcomeHandler(parts: OutcomeHandlerParts, runtime: Runtime) {
   let unconfirmed = 0;
   /** Consecutive requests without an accepted point, except retries of parked inputs. */
   let vain = 0;
+  /** Consecutive requests that were cut off. */
+  let cuts = 0;
   let troubleSince: number | undefined;
   const { random } = runtime;
   const disposition = pointDisposition(parts, breaker, runtime.log);
@@ -81,6 +84,7 @@ export function outcomeHandler(parts: OutcomeHandlerParts, runtime: Runtime) {
     unconfirmedOff.reset();
     unconfirmed = 0;
     vain = 0;
+    cuts = 0;
     if (parts.limit.least) parts.limit.forget();
     if (parts.search.isOn) return;
     await returned();
@@ -150,10 +154,16 @@ export function outcomeHandler(parts: OutcomeHandlerParts, runtime: Runtime) {
     inFlight: InFlightRequest,
     outcome: Extract<Outcome, { kind: "unavailable" }>,
   ): Promise<Next> {
-    const { cause, isServerError } = outcome;
+    const { cause, isServerError, isCut } = outcome;
     const { parks, parked, search, bisection, window } = parts;
     const { message } = cause;
     const waitMs = backOff.next();
+    // Where a proxy or a slow line ends long requests, the same one would never arrive.
+    if (isCut && inFlight.kind === "fresh" && ++cuts >= mostCuts) {
+      await parts.limit.tooLarge(inFlight.frame.body.length);
+      trouble(inFlight, "unreachable", message, waitMs, cause);
+      return { waitMs, again: undefined };
+    }
     const isSearched = isServerError === true && parks;
     if (inFlight.kind === "suspect" && isSearched) {
       // Other requests were accepted recently, so the cause is in this part of a refused request.

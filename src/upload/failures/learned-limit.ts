@@ -83,7 +83,7 @@ export function learnedLimit(
       provenBytes = limit;
       limit = Math.min(most, limit * 2);
     },
-    /** A request of `bytes` was too large. Limits the next ones to half of that. */
+    /** A request of `bytes` was too large, or cut off. Limits the next ones to half of that. */
     async tooLarge(bytes: number): Promise<void> {
       largestBytes = Math.min(largestBytes, bytes - 1);
       if (provenBytes !== undefined) patience = Math.min(mostPatience, patience * 2);
@@ -91,7 +91,7 @@ export function learnedLimit(
       took = 0;
       limit = Math.max(Math.min(most, leastBytes), Math.min(limit, bytes >> 1));
       until = runtime.clock.monotonic() + keptMs;
-      runtime.log.warn({ bytes, maxBytes: limit }, "the service takes smaller requests only");
+      runtime.log.warn({ bytes, maxBytes: limit }, "a request was too large or got no answer; smaller ones are sent");
       const text = JSON.stringify({ maxBytes: limit, at: runtime.clock.now() / 1_000 });
       await write(text).catch((error: unknown) =>
         runtime.log.warn({ err: error }, "the size of requests cannot be kept for the next start"),

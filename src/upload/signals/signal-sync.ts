@@ -8,7 +8,7 @@ import { signalSaveView } from "../../wire/signal-view.ts";
 import { inputsMember, saveViewIn } from "../client/method-caller.ts";
 import type { ServiceOptions } from "../client/options.ts";
 import type { Pacer } from "../client/pacer.ts";
-import { answerBytes, type Call, type CallOutcome } from "../client/rpc-client.ts";
+import { answerBytes, type Call, type CallOutcome, mostCuts } from "../client/rpc-client.ts";
 import { namedIn, signalsOf, summaryBytes } from "../client/service-sink.ts";
 import { firstRequestId } from "../packing/frame-plan.ts";
 import type { Catalog } from "./catalog.ts";
@@ -51,6 +51,8 @@ export class SignalSync {
   /** Ordered by `dueMs`. */
   #notPermitted: { readonly input: InputId; readonly dueMs: number }[] = [];
   #failures = 0;
+  /** Consecutive calls that were cut off. */
+  #cuts = 0;
   #nextId = firstRequestId;
 
   constructor(parts: SignalSyncParts, runtime: Runtime) {
@@ -165,7 +167,8 @@ export class SignalSync {
         return this.#failed(false);
       case "unavailable":
         report(verdict);
-        this.#suspects.push(batch);
+        if (verdict.isCut && batch.length > 1 && ++this.#cuts >= mostCuts) this.#split(batch);
+        else this.#suspects.push(batch);
         return this.#failed(verdict.answered);
       default:
         return unreachable(verdict);
@@ -199,6 +202,7 @@ export class SignalSync {
 
   #succeeded(): number {
     this.#failures = 0;
+    this.#cuts = 0;
     this.#backOff.reset();
     return 0;
   }

@@ -14,6 +14,14 @@ const interval = "unit/upload/interval.test.ts";
 
 export const uploadAblations: readonly Ablation[] = [
   {
+    safeguard: "sending shorter requests where long ones are cut off",
+    file: "upload/delivery/outcome-handler.ts",
+    code: "++cuts >= mostCuts",
+    without: "++cuts < 0",
+    test: "integration/upload-faults.test.ts",
+    name: "F17: where long",
+  },
+  {
     safeguard: "recording a refused point on disk before it is settled",
     file: "upload/delivery/point-disposition.ts",
     code: "    await rejects.add(refused, () => {\n      tally.rejected(count);\n      window.settleExtracted(column, true);\n    });",
