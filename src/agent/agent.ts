@@ -251,7 +251,7 @@ export async function openWaitingAgent(
     delivery,
     progress: trend.progress,
     gaps: gaps.summary(),
-    doubt: clockWatch.doubt,
+    clockProblem: clockWatch.problem,
     cluster: cluster?.status,
   });
   return {

@@ -220,7 +220,7 @@ const allMembers = "members.";
 const memberKey = (node: string) => `${allMembers}${keyToken(node)}`;
 
 /** The node that has sent a heartbeat, and its time. Undefined: it is of another version. */
-export function heardNode(
+export function readHeartbeat(
   heartbeat: Uint8Array,
 ): { readonly node: string; readonly time?: number | undefined } | undefined {
   return parsed(heartbeatRecord, heartbeat);

@@ -57,7 +57,7 @@ export interface Source extends AsyncDisposable {
    */
   deliveries(signal: AbortSignal): AsyncIterable<Delivery>;
   /** What retains values while `deliveries` is not pulled: `the broker`. Undefined: unread values are lost. */
-  readonly holder?: string | undefined;
+  readonly retainedBy?: string | undefined;
   /** How the values since the previous connection are recovered. Undefined: they are lost. */
   readonly recovery?: Recovery | undefined;
   /**

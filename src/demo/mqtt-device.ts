@@ -39,13 +39,14 @@ export async function openMqttDevice(
   const url = `mqtt://127.0.0.1:${port}`;
 
   // Messages that the agent has not acknowledged, by topic and payload.
-  const owed = new Set<string>();
+  const unacknowledged = new Set<string>();
   const subscribed = Promise.withResolvers<void>();
   broker.on("subscribe", (_subscriptions, client) => {
     if (client.id !== publisherId) subscribed.resolve();
   });
   broker.on("ack", (packet) => {
-    if (packet !== undefined && "topic" in packet) owed.delete(`${packet.topic} ${packet.payload.toString()}`);
+    if (packet !== undefined && "topic" in packet)
+      unacknowledged.delete(`${packet.topic} ${packet.payload.toString()}`);
   });
 
   // Not as a URL: mqtt.js would use `url.parse`, for which Node prints a warning.
@@ -61,7 +62,7 @@ export async function openMqttDevice(
     const climate = { ts: Math.floor(runtime.clock.now() / 1_000), temp: 15 + n * 0.25, co2: 400 + n };
     const topic = `demo/${room}/climate`;
     const payload = JSON.stringify(climate);
-    owed.add(`${topic} ${payload}`);
+    unacknowledged.add(`${topic} ${payload}`);
     await publisher.publishAsync(topic, payload, { qos: 1 });
     record.add(inputId(`demo.${room}.temp`), climate.temp);
     record.add(inputId(`demo.${room}.co2`), climate.co2);
@@ -83,7 +84,7 @@ export async function openMqttDevice(
     configuration: { source: source(url) },
     async stop(stopSignal) {
       await orAbort(Promise.resolve(work[Symbol.asyncDispose]()), stopSignal);
-      await until(() => owed.size === 0, longestStopMs, runtime.clock, stopSignal);
+      await until(() => unacknowledged.size === 0, longestStopMs, runtime.clock, stopSignal);
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };

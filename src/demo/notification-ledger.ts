@@ -46,7 +46,7 @@ export class NotificationLedger {
   readonly #items = new Map<string, InputId>();
   readonly #watched = new Set<InputId>();
   /** Sent but unacknowledged notifications, by subscription and sequence number. */
-  readonly #owed = new Set<string>();
+  readonly #unacknowledged = new Set<string>();
   /** Publish requests queued at the server, and their maximum so far. */
   #waiting = 0;
   #mostWaiting = 0;
@@ -59,7 +59,7 @@ export class NotificationLedger {
 
   /** Whether the client has acknowledged all, or sent a publish request after each. Acknowledgements may come later. */
   get taken(): boolean {
-    return this.#owed.size === 0 || this.#waiting >= this.#mostWaiting;
+    return this.#unacknowledged.size === 0 || this.#waiting >= this.#mostWaiting;
   }
 
   watched(input: InputId): boolean {
@@ -82,12 +82,12 @@ export class NotificationLedger {
         this.#mostWaiting = Math.max(this.#mostWaiting, ++this.#waiting);
         for (const { subscriptionId, sequenceNumber } of publishRequest.parse(request).subscriptionAcknowledgements ??
           [])
-          this.#owed.delete(`${subscriptionId}/${sequenceNumber}`);
+          this.#unacknowledged.delete(`${subscriptionId}/${sequenceNumber}`);
         break;
       case "DeleteSubscriptionsRequest":
       case "CloseSessionRequest":
         // No client is left to acknowledge.
-        this.#owed.clear();
+        this.#unacknowledged.clear();
         break;
     }
   }
@@ -100,7 +100,7 @@ export class NotificationLedger {
     for (const data of notificationMessage.notificationData ?? []) {
       const change = dataChange.safeParse(data);
       if (!change.success) continue;
-      this.#owed.add(`${subscriptionId}/${notificationMessage.sequenceNumber}`);
+      this.#unacknowledged.add(`${subscriptionId}/${notificationMessage.sequenceNumber}`);
       for (const { clientHandle, value } of change.data.monitoredItems) {
         const input = this.#items.get(`${subscriptionId}/${clientHandle}`);
         if (input !== undefined) this.#record.add(input, value.value.value);

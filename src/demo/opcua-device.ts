@@ -90,11 +90,11 @@ export async function openOpcuaDevice(
     configuration: { source: source(url, everyMs, variables) },
     async stop(stopSignal) {
       await orAbort(Promise.resolve(work[Symbol.asyncDispose]()), stopSignal);
-      const told = () =>
+      const isReported = () =>
         variables.every(
           ({ input, value }) => !ledger.watched(input) || (record.values.get(input)?.has(value) ?? false),
         );
-      await until(() => told() && ledger.taken, longestStopMs, runtime.clock, stopSignal);
+      await until(() => isReported() && ledger.taken, longestStopMs, runtime.clock, stopSignal);
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };

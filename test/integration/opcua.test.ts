@@ -43,7 +43,7 @@ test("values of every type arrive with the device's time, including the first on
 
   const last = names.map((_, tag) => line.readings.findLast((reading) => reading.tag === tag));
   expect(last.map((reading) => reading?.value)).toEqual([21.5, 4_000_000_000, -10n, 0.1, 2, true]);
-  expect(line.source.holder).toBe("the server");
+  expect(line.source.retainedBy).toBe("the server");
   for (const reading of last)
     expect(reading).toMatchObject({ time: at.getTime() * 1_000, clock: "device", quality: "good", historical: false });
 });
@@ -270,7 +270,7 @@ test("nodes that the server cannot monitor are polled, and all nodes when config
     const details = line.source.details?.();
     expect(details).toMatchObject({ items, polled: 3 - items, failed: 0 });
     // A gap of a source with polled nodes does not count as filled by the server.
-    expect(line.source.holder).toBeUndefined();
+    expect(line.source.retainedBy).toBeUndefined();
     if (mode === "poll") expect(details).not.toHaveProperty("advice");
     else expect(details?.advice).toMatch(/^2 tags are polled.*BadTooManyMonitoredItems.*raise its limit/);
     await eventually(() => names.every((_, tag) => line.values(tag).length > 0));

@@ -20,7 +20,7 @@ export function withClient(framing: Framing): FramingWithClient {
   return {
     resync: (request) => framing.resync(request),
     begin(request) {
-      client.ask(request);
+      client.begin(request);
       return sent;
     },
     receive: (chunk) => client.receive(chunk),

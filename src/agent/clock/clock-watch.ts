@@ -31,15 +31,15 @@ const earliest = epochMicros(Date.parse("2025-01-01T00:00:00Z") * 1_000);
 const checkEveryMs = 1_000;
 /** A clock this much behind the last run is wrong, not corrected. */
 const behindUs = 60e6;
-/** How long minor doubts hold readings. A plant without time synchronisation must still be recorded. */
+/** How long minor problems hold readings. A plant without time synchronisation must still be recorded. */
 const behindForMs = 120_000;
 const unsyncedForMs = 60_000;
 /** Smallest step of the wall clock that is reported. */
 const stepUs = 1e6;
 
-interface Doubt {
+interface ClockProblem {
   readonly reason: string;
-  /** How long this doubt holds readings, from the start or the last step. Undefined: until it is resolved. */
+  /** How long this problem holds readings, from the start or the last step. Undefined: until it is resolved. */
   readonly forMs?: number;
 }
 
@@ -54,7 +54,7 @@ export async function openClockWatch(options: ClockWatchOptions, runtime: Runtim
   steps.add(0);
   const vote = clockVote(options, runtime.log);
   let { lastRan } = options;
-  let current: Doubt | undefined;
+  let current: ClockProblem | undefined;
   let lastVoted: string | undefined;
   /** Monotonic time of the start or of the last step. `forMs` counts from here. */
   let beganMs = clock.monotonic();
@@ -125,16 +125,16 @@ export async function openClockWatch(options: ClockWatchOptions, runtime: Runtim
   async function reassess(): Promise<void> {
     const { log } = runtime;
     const began = beganMs;
-    const doubt = await judge();
+    const problem = await judge();
     // Another step occurred meanwhile, so this judgement is stale.
     if (began !== beganMs) return;
     unjudged = false;
     const waited = clock.monotonic() - began;
-    if (doubt && (doubt.forMs === undefined || (waited < doubt.forMs && policy === "hold"))) {
-      take(doubt);
+    if (problem && (problem.forMs === undefined || (waited < problem.forMs && policy === "hold"))) {
+      take(problem);
       return;
     }
-    if (doubt) log.warn({ reason: doubt.reason, afterMs: Math.round(waited) }, "the clock is trusted nevertheless");
+    if (problem) log.warn({ reason: problem.reason, afterMs: Math.round(waited) }, "the clock is trusted nevertheless");
     else if (current)
       log.info({ now: rfc3339(clock.machine) }, "the clock is set, readings that waited get their right times");
     await follow();
@@ -152,10 +152,10 @@ export async function openClockWatch(options: ClockWatchOptions, runtime: Runtim
     clock.accept(epoch);
   }
 
-  function take(doubt: Doubt | undefined): void {
+  function take(problem: ClockProblem | undefined): void {
     const before = current;
-    current = doubt;
-    if (doubt && !before) complain(doubt.reason);
+    current = problem;
+    if (problem && !before) complain(problem.reason);
     show();
   }
 
@@ -177,7 +177,7 @@ export async function openClockWatch(options: ClockWatchOptions, runtime: Runtim
     release = Promise.withResolvers();
   }
 
-  async function judge(): Promise<Doubt | undefined> {
+  async function judge(): Promise<ClockProblem | undefined> {
     const now = clock.machine;
     if (now < earliest) return { reason: impossible(now) };
     const synchronised = await evidence.synchronised();
@@ -202,7 +202,7 @@ export async function openClockWatch(options: ClockWatchOptions, runtime: Runtim
     get holding(): boolean {
       return holding();
     },
-    /** Whether there is no doubt about the machine's clock. */
+    /** Whether nothing is wrong with the machine's clock. */
     get trusted(): boolean {
       return trusted();
     },
@@ -211,7 +211,7 @@ export async function openClockWatch(options: ClockWatchOptions, runtime: Runtim
       return undecided();
     },
     /** Why the clock is not trusted and what happens to its times, as text for the operator. Undefined: it is trusted. */
-    get doubt(): { readonly reason: string; readonly consequence: string } | undefined {
+    get problem(): { readonly reason: string; readonly consequence: string } | undefined {
       const reason = current?.reason ?? vote.reason;
       return reason === undefined ? undefined : { reason, consequence: consequence() };
     },

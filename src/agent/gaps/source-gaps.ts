@@ -50,7 +50,7 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
   let outage: GapResolution | undefined;
   let bufferRow: number | undefined;
   let storingSinceMs: number | undefined;
-  let connection: Pick<Source, "holder" | "recovery"> | undefined;
+  let connection: Pick<Source, "retainedBy" | "recovery"> | undefined;
   /** When the `agentDown` gap ended, on the monotonic clock. The wall clock may not have been set by then. */
   let backAt: { readonly gap: GapResolution; readonly ms: number } | undefined;
   const resolutions = gapResolutions(record, source);
@@ -108,7 +108,8 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
     ranMs += silentMs;
     if (silentMs < hungAfterMs) return;
     if (storingSinceMs !== undefined) storingSinceMs += silentMs;
-    if (!connection || connection.holder !== undefined || bufferRow !== undefined || shared?.isHeld() === false) return;
+    if (!connection || connection.retainedBy !== undefined || bufferRow !== undefined || shared?.isHeld() === false)
+      return;
     const to = clock.now();
     const from = epochMicros(Math.max(lastReceived, to - silentMs * 1_000));
     const reason = `the agent was suspended for ${formatDuration(1_000 * Math.round(silentMs / 1_000))}`;
@@ -159,7 +160,7 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
     get accountedUpTo(): EpochMicros {
       return accountedUpTo();
     },
-    online(connected: Pick<Source, "holder" | "recovery">): void {
+    online(connected: Pick<Source, "retainedBy" | "recovery">): void {
       const { clock } = runtime;
       const now = clock.now();
       connection = connected;
@@ -239,9 +240,9 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
       // After disposal no other event would end the row.
       if (error && !disposed) bufferHeld(error.message);
       if (error || bufferRow === undefined) return;
-      const holder = connection?.holder;
+      const retainedBy = connection?.retainedBy;
       const to = runtime.clock.now();
-      if (holder) record.advance(bufferRow, "retained", { to, outcome: `${holder} kept them` });
+      if (retainedBy) record.advance(bufferRow, "retained", { to, outcome: `${retainedBy} kept them` });
       else record.advance(bufferRow, "ends", { to });
       bufferRow = undefined;
     },

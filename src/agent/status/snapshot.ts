@@ -41,7 +41,7 @@ export interface SnapshotParts {
   /** Recent change of the backlog; undefined: not measured yet. */
   readonly progress?: Progress | undefined;
   readonly gaps: GapSummary;
-  readonly doubt?: ClockWatch["doubt"];
+  readonly clockProblem?: ClockWatch["problem"];
   readonly cluster?: ClusterStatus | undefined;
 }
 
@@ -88,7 +88,7 @@ function tagsIn({ sources }: SnapshotParts, first: number, count: number) {
 }
 
 function overview(parts: SnapshotParts): Omit<Status, "tags"> {
-  const { time, agent, config, sources, buffer, delivery, gaps, doubt, cluster, standby = [] } = parts;
+  const { time, agent, config, sources, buffer, delivery, gaps, clockProblem, cluster, standby = [] } = parts;
   const statuses = [...sources.map(({ monitor }) => monitor.status()), ...standby.map(standbyStatus)];
   const upload = uploadStatus(parts, agent.startedAt);
   const refusedInputs = sources.flatMap(({ mapping, monitor }) => refusedInputsOf(monitor.name, mapping));
@@ -107,7 +107,7 @@ function overview(parts: SnapshotParts): Omit<Status, "tags"> {
       config,
       loaded: agent.config,
       buffer,
-      doubt,
+      clockProblem,
       cluster,
       uploader: delivery.status(),
       sources: [

@@ -15,7 +15,7 @@ export interface WarningParts {
   readonly config: Config;
   readonly loaded: ConfigStatus;
   readonly buffer: BufferStats;
-  readonly doubt: ClockWatch["doubt"];
+  readonly clockProblem: ClockWatch["problem"];
   readonly uploader: DeliveryStatus | undefined;
   readonly cluster?: ClusterStatus | undefined;
   /** Warnings of sources, refused inputs and device clocks. */
@@ -26,14 +26,14 @@ export function warningsOf({
   config,
   loaded,
   buffer,
-  doubt,
+  clockProblem,
   uploader,
   cluster,
   sources,
 }: WarningParts): readonly Warning[] {
   return [
     ...bufferWarnings(buffer),
-    ...clockWarnings(doubt),
+    ...clockWarnings(clockProblem),
     ...clusterWarnings(cluster, config),
     ...sources,
     ...rejectWarnings(uploader?.unkept ?? 0),
@@ -94,9 +94,9 @@ function rejectWarnings(unkept: number): Warning[] {
   return [{ level: "error", title, message, remedy: "free disk space or repair the disk" }];
 }
 
-function clockWarnings(doubt: ClockWatch["doubt"]): Warning[] {
-  if (doubt === undefined) return [];
-  const message = `the clock is not set: ${doubt.reason}; ${doubt.consequence}`;
+function clockWarnings(clockProblem: ClockWatch["problem"]): Warning[] {
+  if (clockProblem === undefined) return [];
+  const message = `the clock is not set: ${clockProblem.reason}; ${clockProblem.consequence}`;
   return [{ level: "error", title: "the clock is not set", message, remedy: unsetClockHint }];
 }
 

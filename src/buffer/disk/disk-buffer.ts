@@ -56,7 +56,7 @@ export async function openDiskBuffer(
   };
   let again = false;
   const open = async (stop: AbortSignal) => {
-    const port = await openPort({ options, now: moment(runtime), again }, stop);
+    const port = await openPort({ options, now: timestamps(runtime), again }, stop);
     const { error, notes } = port.opened;
     for (const note of notes) runtime.log[note.level](note.fields, note.message);
     if (!error) {
@@ -131,7 +131,7 @@ export async function openDiskBuffer(
   }
 
   async function call(request: BareRequest, transfer: readonly ArrayBuffer[]): Promise<StoreReply> {
-    const reply = await port.call({ ...request, now: moment(runtime) }, transfer);
+    const reply = await port.call({ ...request, now: timestamps(runtime) }, transfer);
     const { degraded } = current;
     if (reply.stats) current = reply.stats;
     learn(reply.newInputs);
@@ -195,7 +195,7 @@ export async function openDiskBuffer(
   };
 }
 
-const moment = ({ clock }: Runtime) => ({ wall: clock.now(), monotonic: clock.monotonic() });
+const timestamps = ({ clock }: Runtime) => ({ wall: clock.now(), monotonic: clock.monotonic() });
 
 function toError({ code, message, hint }: NonNullable<StoreReply["error"]>): Error {
   return code === "bug" ? new Error(message) : new AgentError(code, message, { hint });

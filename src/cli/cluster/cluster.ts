@@ -6,7 +6,7 @@ import { tokenName } from "../../cluster/key-token.ts";
 import { deliveryLease, holderOf } from "../../cluster/lease.ts";
 import {
   giveOrder,
-  heardNode,
+  readHeartbeat,
   readMembers,
   readOrders,
   removeMember,
@@ -228,7 +228,7 @@ async function openCluster({ config: file }: ConfigOptions, io: Console): Promis
     const heartbeats = clusterHeartbeats(link, service.integration, clock);
     const enough = new AbortController();
     const listening = heartbeats.listen(
-      (data) => alive.add(heardNode(data)?.node ?? ""),
+      (data) => alive.add(readHeartbeat(data)?.node ?? ""),
       AbortSignal.any([io.signal, enough.signal]),
     );
     try {

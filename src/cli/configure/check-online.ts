@@ -2,7 +2,7 @@
 import { z } from "zod";
 import type { Warning } from "../../agent/status/status.ts";
 import { clusterHeartbeats } from "../../cluster/cluster.ts";
-import { heardNode } from "../../cluster/membership.ts";
+import { readHeartbeat } from "../../cluster/membership.ts";
 import { NatsLink } from "../../cluster/nats-connection.ts";
 import { natsStream } from "../../cluster/nats-stream.ts";
 import type { ClusterOptions } from "../../cluster/options.ts";
@@ -227,7 +227,7 @@ async function ofClocks(link: NatsLink, integration: string, { clock }: Runtime,
   const aheadMs = new Map<string, number>();
   const enough = new AbortController();
   const take = (data: Uint8Array) => {
-    const { node, time = clock.now() } = heardNode(data) ?? {};
+    const { node, time = clock.now() } = readHeartbeat(data) ?? {};
     if (node !== undefined) aheadMs.set(node, (time - clock.now()) / 1_000);
   };
   const listening = clusterHeartbeats(link, integration, clock).listen(take, AbortSignal.any([signal, enough.signal]));

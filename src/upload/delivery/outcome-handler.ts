@@ -125,7 +125,7 @@ export function outcomeHandler(parts: OutcomeHandlerParts, runtime: Runtime) {
     breaker.refused();
     // No point is dropped. The loader continues to alternate, at one request a minute.
     if (breaker.open) {
-      if (inFlight.kind === "probe") disposition.setAside(inFlight, outcome.reason);
+      if (inFlight.kind === "probe") disposition.park(inFlight, outcome.reason);
       return hold(`${breaker.cause}: ${outcome.reason}`);
     }
     await disposition.search(inFlight, outcome);
@@ -137,16 +137,16 @@ export function outcomeHandler(parts: OutcomeHandlerParts, runtime: Runtime) {
     const { limit, bisection } = parts;
     if (frame.points <= 1 || (kind === "fresh" && limit.least)) {
       const message = "even the smallest request is found too large";
-      const isAside = frame.points <= 1 && disposition.setAside(inFlight, message);
-      if (isAside && ++vain < mostVain) return onward;
+      const isParked = frame.points <= 1 && disposition.park(inFlight, message);
+      if (isParked && ++vain < mostVain) return onward;
       const held = trouble(inFlight, "holding", message, breakerMs, smallestTooLarge);
-      return isAside ? onward : held;
+      return isParked ? onward : held;
     }
     // A retry that is too large, although larger requests are accepted, does not lower the limit.
     const isSize = kind !== "probe" || !limit.isProven(frame.body.length);
     if (isSize && !limit.least) await limit.tooLarge(frame.body.length);
     if (kind === "suspect") bisection.split();
-    if (kind === "probe") disposition.setAside(inFlight, "requests that carry it are found too large");
+    if (kind === "probe") disposition.park(inFlight, "requests that carry it are found too large");
     return onward;
   }
 
@@ -169,7 +169,7 @@ export function outcomeHandler(parts: OutcomeHandlerParts, runtime: Runtime) {
       // Other requests were accepted recently, so the cause is in this part of a refused request.
       const isAtFault = vain < mostFailures;
       if (isAtFault && inFlight.frame.inputs.length > 1) bisection.split();
-      if (isAtFault && disposition.setAside(inFlight, message, true)) {
+      if (isAtFault && disposition.park(inFlight, message, true)) {
         vain++;
         return onward;
       }
@@ -194,9 +194,9 @@ export function outcomeHandler(parts: OutcomeHandlerParts, runtime: Runtime) {
     cause?: Cause,
   ): Next {
     if (inFlight.kind === "fresh") return trouble(inFlight, state, message, waitMs, cause);
-    const isAside = disposition.setAside(inFlight, message);
+    const isParked = disposition.park(inFlight, message);
     // If other requests succeed in between, the input is the cause, and others do not wait.
-    if (++vain < mostVain) return isAside ? onward : { waitMs, again: undefined };
+    if (++vain < mostVain) return isParked ? onward : { waitMs, again: undefined };
     trouble(inFlight, state, message, waitMs, cause);
     return { waitMs, again: undefined };
   }

@@ -234,7 +234,7 @@ export function pointDisposition(parts: PointDispositionParts, breaker: Breaker,
       joinDrained();
     },
     /** Parks the inputs of a retry or single point; `isAtFault`: also of several points. False: does nothing. */
-    setAside(inFlight: InFlightRequest, reason: string, isAtFault = false): boolean {
+    park(inFlight: InFlightRequest, reason: string, isAtFault = false): boolean {
       const { parked, parks } = parts;
       if (inFlight.kind === "probe") {
         for (const column of inFlight.subBatch.columns) retriedInVain(inFlight, column, reason);

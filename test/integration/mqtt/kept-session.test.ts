@@ -18,5 +18,5 @@ test.each([
   const options = { url: broker.url, qos };
   await using source = await openMqttSource({ options, tags: [{ topic: "a" }] }, testRuntime(), signal);
   expect(source.recovery?.how).toBe(how);
-  expect(source.holder).toBe(qos === 0 ? undefined : "the broker");
+  expect(source.retainedBy).toBe(qos === 0 ? undefined : "the broker");
 });

@@ -71,9 +71,9 @@ test("a filter that the broker granted with QoS 0 only counts as unprotected in 
   await using source = await open({ protocolVersion: version }, { topic: "a" });
 
   expect(requested(broker, 1)).toEqual([]);
-  const { holder, recovery } = source;
-  expect({ holder, recovery, details: source.details?.() }).toMatchObject({
-    holder: undefined,
+  const { retainedBy, recovery } = source;
+  expect({ retainedBy, recovery, details: source.details?.() }).toMatchObject({
+    retainedBy: undefined,
     recovery: undefined,
     details: { session: "resumed", unprotectedSubscriptions: 1 },
   });

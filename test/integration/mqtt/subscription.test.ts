@@ -77,17 +77,17 @@ test("a broker that grants a lower QoS is reported: it queues nothing, and no ga
       runtime,
       signal,
     );
-    const { holder, recovery } = source;
+    const { retainedBy, recovery } = source;
     return {
-      holder,
+      retainedBy,
       recovery,
       details: source.details?.(),
       warned: runtime.lines.some(({ message }) => message.includes("QoS 0 only")),
     };
   };
-  expect(await open(1)).toMatchObject({ holder: "the broker", recovery: { how: "kept" }, warned: false });
+  expect(await open(1)).toMatchObject({ retainedBy: "the broker", recovery: { how: "kept" }, warned: false });
   expect(await open(0)).toMatchObject({
-    holder: undefined,
+    retainedBy: undefined,
     recovery: undefined,
     details: { subscriptions: 1, unprotectedSubscriptions: 1 },
     warned: true,

@@ -172,7 +172,7 @@ export const bufferAblations: readonly Ablation[] = [
   {
     safeguard: "abandoning a descriptor that failed",
     file: "buffer/disk/log/segment-log.ts",
-    code: "        this.#giveUp();\n",
+    code: "        this.#abandonWriter();\n",
     without: "",
     test: "unit/buffer/disk/faults.test.ts",
   },

@@ -122,7 +122,7 @@ export const uploadAblations: readonly Ablation[] = [
   {
     safeguard: "releasing a refused retry while delivery is held",
     file: "upload/delivery/outcome-handler.ts",
-    code: '      if (inFlight.kind === "probe") disposition.setAside(inFlight, outcome.reason);\n      return hold(`${breaker.cause}: ${outcome.reason}`);',
+    code: '      if (inFlight.kind === "probe") disposition.park(inFlight, outcome.reason);\n      return hold(`${breaker.cause}: ${outcome.reason}`);',
     without: '      return { ...hold(outcome.reason), again: inFlight.kind === "probe" ? inFlight : undefined };',
     test: parked,
     name: "for ever",
@@ -340,8 +340,8 @@ export const uploadAblations: readonly Ablation[] = [
   {
     safeguard: "setting aside a retry that is too large",
     file: "upload/delivery/outcome-handler.ts",
-    code: "const isAside = frame.points <= 1 && disposition.setAside(inFlight, message);",
-    without: "const isAside = false;",
+    code: "const isParked = frame.points <= 1 && disposition.park(inFlight, message);",
+    without: "const isParked = false;",
     test: refusedInputs,
   },
   {

@@ -62,7 +62,7 @@ class Machine {
     const signing = (async () => {
       for (;;) {
         this.#life = life.next(false) ?? this.#life;
-        this.status = watch.doubt?.reason;
+        this.status = watch.problem?.reason;
         await clock.sleep(second, stop.signal);
       }
     })().catch(() => {});

@@ -29,7 +29,7 @@ async function watching(start: string, options: Partial<ClockWatchOptions> = {})
 
 test("1970 is not trusted, however long it lasts, until the clock is set", async () => {
   const { clock, runtime, watch, messages } = await watching("1970-01-01T00:00:30Z");
-  expect(watch.doubt?.reason).toBe("it says 1970-01-01T00:00:30.000Z, which is impossible");
+  expect(watch.problem?.reason).toBe("it says 1970-01-01T00:00:30.000Z, which is impossible");
   await clock.advance(3_600_000);
   expect(watch.trusted).toBe(false);
   expect(runtime.metric("clock_trusted")).toBe(0);
@@ -49,7 +49,7 @@ test("1970 is not trusted, however long it lasts, until the clock is set", async
 test("a clock behind the last run is distrusted for two minutes; a plant without time synchronisation continues after that", async () => {
   const lastRan = micros("2026-05-01T12:00:00Z");
   const { clock, watch, messages } = await watching("2026-05-01T09:00:00Z", { lastRan });
-  expect(watch.doubt?.reason).toContain("the agent ran until 2026-05-01T12:00:00.000Z");
+  expect(watch.problem?.reason).toContain("the agent ran until 2026-05-01T12:00:00.000Z");
   await clock.advance(119_000);
   expect(watch.trusted).toBe(false);
   await clock.advance(2_000);
@@ -78,7 +78,7 @@ test.for<["yes" | "notYet" | "unknown", boolean, boolean]>([
 test("with `write` no reading waits for the clock; the status reports the wrong clock, and each step is logged and counted", async () => {
   const { clock, runtime, watch, messages } = await watching("1970-01-01T01:00:00Z", { policy: "write" });
   expect(watch.holding).toBe(false);
-  expect(watch.doubt).toEqual({
+  expect(watch.problem).toEqual({
     reason: "it says 1970-01-01T01:00:00.000Z, which is impossible",
     consequence: "readings are stored with its times all the same",
   });

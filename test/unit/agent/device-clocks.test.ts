@@ -140,7 +140,7 @@ test("a gateway an hour behind stores the times of two devices, reports it, and 
   });
   expect(at.stored).toHaveLength(60);
   expect(at.offsets("broker")).toEqual([0]);
-  expect(at.watch.doubt?.reason).toBe("2 of 2 devices that give times say that it is 1h behind");
+  expect(at.watch.problem?.reason).toBe("2 of 2 devices that give times say that it is 1h behind");
   expect(at.runtime.metric("clock_trusted")).toBe(0);
   expect(at.runtime.metric("source_ahead_readings_total", { source: "broker", stored: "device" })).toBe(60);
   at.wall.stepWall(hour);
@@ -172,7 +172,7 @@ test("with `write` polled values are stored under the times of a clock that devi
     at.poll();
   });
   expect([at.offsets("line1"), at.offsets("line2"), at.offsets("bus")]).toEqual([[0], [0], [-3600]]);
-  expect(at.watch.doubt?.consequence).toBe("readings are stored with its times all the same");
+  expect(at.watch.problem?.consequence).toBe("readings are stored with its times all the same");
 });
 
 test("polled values wait ten minutes at most; device times are still kept after that", async () => {
@@ -189,7 +189,7 @@ test("polled values wait ten minutes at most; device times are still kept after 
   await forSeconds(320, at.wall, each);
   expect(at.stored.filter(({ source }) => source === "bus").length).toBeGreaterThan(610);
   expect([at.offsets("line1"), at.offsets("line2")]).toEqual([[0], [0]]);
-  expect(at.watch.doubt?.consequence).toBe("readings are stored with its times all the same");
+  expect(at.watch.problem?.consequence).toBe("readings are stored with its times all the same");
 });
 
 test("values of a single device that is ahead get the time of arrival, after ten seconds at first, however many topics it has", async () => {
@@ -223,7 +223,7 @@ test("a synchronised clock takes precedence over devices that send local time", 
     at.publish("plant/press/t", { ahead: hour });
   });
   expect(at.offsets("broker")).toEqual([0]);
-  expect(at.watch.doubt).toBeUndefined();
+  expect(at.watch.problem).toBeUndefined();
 });
 
 test.each<[Partial<TimeRule>, boolean, number[]]>([
@@ -262,7 +262,7 @@ test("a gateway set an hour ahead is distrusted after some minutes; old values o
     at.notify("line1");
     at.notify("line2");
   });
-  expect(at.watch.doubt?.reason).toBe("2 of 2 devices that give times say that it is 1h ahead");
+  expect(at.watch.problem?.reason).toBe("2 of 2 devices that give times say that it is 1h ahead");
 });
 
 const minuteUs = 60e6;

@@ -2,7 +2,7 @@
 import { attempt } from "../../../lib/flow/attempt.ts";
 import { joinedSpan, type LostRange, type LostSpan } from "../counters/loss-counters.ts";
 import { type DiskFile, readPart, withFile } from "../files/disk.ts";
-import { keepAside } from "../files/quarantine.ts";
+import { copyToQuarantine } from "../files/quarantine.ts";
 import { readPoints } from "../format/columns.ts";
 import type { Damage, SegmentIndex } from "../format/segment-index.ts";
 import type { LogParts } from "../segments/environment.ts";
@@ -16,7 +16,7 @@ export type DamagedRange = Omit<Damage, "offset" | "bytes">;
  * which may have been read before; a later call counts them. Returns whether it counted anything.
  */
 export function countDamage(
-  books: LogParts,
+  parts: LogParts,
   segment: Segment,
   index: SegmentIndex,
   found: readonly DamagedRange[] = [],
@@ -26,26 +26,26 @@ export function countDamage(
   );
   if (open.length === 0) return false;
   const mixed = open.filter(({ from, to }) => segment.settled.touchesSeries(from, to));
-  for (const range of open) if (!mixed.includes(range)) countWhole(books, segment, index, range);
-  if (mixed.length > 0) countMixed(books, segment, index, mixed);
+  for (const range of open) if (!mixed.includes(range)) countWhole(parts, segment, index, range);
+  if (mixed.length > 0) countMixed(parts, segment, index, mixed);
   return true;
 }
 
-function countWhole(books: LogParts, segment: Segment, index: SegmentIndex, range: DamagedRange): void {
+function countWhole(parts: LogParts, segment: Segment, index: SegmentIndex, range: DamagedRange): void {
   const { from, to, earliest, latest } = range;
   const points = to - from - segment.settled.whole.countIn(from, to);
   segment.writeOff(from, to);
-  report(books, segment, index, [range], { points, from: earliest, to: latest, first: from, end: to });
+  report(parts, segment, index, [range], { points, from: earliest, to: latest, first: from, end: to });
 }
 
 /**
  * Counts ranges in which some series are settled. Only the damaged bytes recorded how many points the other series
  * have. So the count is the unsettled points of the segment minus those in readable records.
  */
-function countMixed(books: LogParts, segment: Segment, index: SegmentIndex, known: readonly DamagedRange[]): void {
+function countMixed(parts: LogParts, segment: Segment, index: SegmentIndex, known: readonly DamagedRange[]): void {
   const ranges = [...known];
   const isKnown = (from: number) => ranges.some((each) => each.from <= from && from < each.to);
-  using reader = new SegmentReader(books.disk, segment, index, true, books.checksum);
+  using reader = new SegmentReader(parts.disk, segment, index, true, parts.checksum);
   const intact = unsettledInRecords(segment, index, reader, (from, to, record) => {
     if (isKnown(from)) return;
     ranges.push({ from, to, earliest: index.earliest[record], latest: index.latest[record] });
@@ -57,7 +57,7 @@ function countMixed(books: LogParts, segment: Segment, index: SegmentIndex, know
   segment.settledBySeries = segment.points - segment.settled.whole.count - intact;
   let loss: LostSpan = { points, from: undefined, to: undefined };
   for (const { earliest: from, latest: to } of ranges) loss = joinedSpan(loss, { points: 0, from, to });
-  report(books, segment, index, ranges, loss);
+  report(parts, segment, index, ranges, loss);
 }
 
 /** Whether a point of the range may be leased. True also if leased and settled series cannot be distinguished. */
@@ -68,36 +68,36 @@ function isLeased({ blocksOut, settled, taken }: Segment, from: number, to: numb
 }
 
 function report(
-  books: LogParts,
+  parts: LogParts,
   segment: Segment,
   index: SegmentIndex,
   ranges: readonly DamagedRange[],
   loss: LostRange,
 ): void {
   if (loss.points <= 0) return;
-  books.counters.losses.add("damaged", loss);
+  parts.counters.losses.add("damaged", loss);
   let left = loss.points;
   for (const { from, to } of ranges) {
     const points = Math.min(left, to - from);
-    books.counters.removed.add(from, to, points, "damaged");
+    parts.counters.removed.add(from, to, points, "damaged");
     left -= points;
   }
-  for (const { from } of ranges) copyDamage(books, segment, index, from);
+  for (const { from } of ranges) copyDamage(parts, segment, index, from);
   const fields = { segment: segment.name, points: loss.points };
-  books.note("error", fields, "points are damaged on disk and were set aside");
+  parts.note("error", fields, "points are damaged on disk and were set aside");
 }
 
 /**
  * To be called when no point of the segment is free. If the segment is sealed and has no leases, its unsettled points
  * are unreadable: counts them as lost. Returns whether there were any.
  */
-export function writeOffRest(books: LogParts, segment: Segment): boolean {
+export function writeOffRest(parts: LogParts, segment: Segment): boolean {
   if (!segment.sealed || segment.blocksOut > 0 || segment.unsettledPoints <= 0) return false;
   const points = segment.unsettledPoints;
   const loss = { points, from: segment.earliest, to: segment.latest };
-  books.counters.lose("damaged", loss, segment.first, segment.endSequence);
+  parts.counters.lose("damaged", loss, segment.first, segment.endSequence);
   segment.settleAll();
-  books.note("error", { segment: segment.name, points }, "points are damaged on disk and were set aside");
+  parts.note("error", { segment: segment.name, points }, "points are damaged on disk and were set aside");
   return true;
 }
 
@@ -108,7 +108,7 @@ function copyDamage({ disk, folder }: LogParts, segment: Segment, index: Segment
   if (!damage) return;
   const read = (file: DiskFile) => readPart(file, damage.offset, Math.min(damage.bytes, 2 ** 19));
   const bytes = attempt(() => withFile(disk, segment.path, "read", read));
-  if (bytes) keepAside(disk, folder, `${segment.name}-${damage.offset}.bin`, bytes);
+  if (bytes) copyToQuarantine(disk, folder, `${segment.name}-${damage.offset}.bin`, bytes);
 }
 
 function bytesOf({ offsets, endOffset }: SegmentIndex, record: number): number {

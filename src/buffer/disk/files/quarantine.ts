@@ -6,7 +6,7 @@ const folderName = "quarantine";
 const maxFiles = 64;
 
 /** Copies damaged bytes if possible. Never throws. */
-export function keepAside(disk: Disk, folder: string, name: string, bytes: Uint8Array): void {
+export function copyToQuarantine(disk: Disk, folder: string, name: string, bytes: Uint8Array): void {
   attempt(() => {
     const path = `${folder}/${folderName}`;
     disk.makeFolder(path);
@@ -17,7 +17,7 @@ export function keepAside(disk: Disk, folder: string, name: string, bytes: Uint8
 }
 
 /** Moves a foreign file into the quarantine folder. Throws the disk's error. */
-export function moveAside(disk: Disk, folder: string, name: string): void {
+export function moveToQuarantine(disk: Disk, folder: string, name: string): void {
   const target = `${folder}/${folderName}`;
   disk.makeFolder(target);
   const there = new Set(disk.list(target));

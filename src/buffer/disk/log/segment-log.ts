@@ -59,7 +59,7 @@ export class SegmentLog {
       } catch (error) {
         if (error instanceof AgentError) throw error;
         this.#options.note("warn", { err: String(error) }, "a write to the buffer failed");
-        this.#giveUp();
+        this.#abandonWriter();
         if (isFull(error)) {
           this.#missingRoom = roomFor(count - from);
           // First delete segments that hold no undelivered points.
@@ -156,7 +156,7 @@ export class SegmentLog {
   }
 
   /** After a failed write or sync, its file descriptor is never written to again. */
-  #giveUp(): void {
+  #abandonWriter(): void {
     const writer = this.#writer;
     this.#writer = undefined;
     if (!writer) return;

@@ -66,17 +66,17 @@ export function recover(options: RecoveryOptions): Recovered {
   // A single slot without segments means that the power failed while the buffer was first created.
   const stateDamaged = state === undefined && (found.length > 0 || slots > 1);
   const counters = PointCounters.from(state);
-  const { segments, aside } = openSegments(found, { ...options, stream, counters, state });
+  const { segments, quarantined } = openSegments(found, { ...options, stream, counters, state });
   applyState(state, segments, options);
   const newest = parseSegmentName(state?.newest ?? "");
-  const setAside = aside.includes(state?.newest ?? "");
-  if (newest && !setAside && (segments.at(-1)?.first ?? -1) < newest.first)
+  const isQuarantined = quarantined.includes(state?.newest ?? "");
+  if (newest && !isQuarantined && (segments.at(-1)?.first ?? -1) < newest.first)
     note(
       "error",
       { segment: state?.newest },
       "the newest segment is gone: how many points came after the last state is not known",
     );
-  reconcile(segments, counters, { state, stateDamaged, setAside }, options.note);
+  reconcile(segments, counters, { state, stateDamaged, isQuarantined }, options.note);
   const unsettled = segments.reduce((sum, segment) => sum + segment.unsettledPoints, 0);
   const bound = state?.integration ?? segments.findLast((segment) => segment.points > 0)?.header.integration;
   const integration = bound === undefined || unsettled === 0 ? options.integration : bound;
@@ -135,14 +135,14 @@ function writeFormat(stream: string, { disk, folder, note }: RecoveryOptions): v
 interface FoundCounters {
   readonly state: BufferState | undefined;
   readonly stateDamaged: boolean;
-  readonly setAside: boolean;
+  readonly isQuarantined: boolean;
 }
 
 /** `segments`: ordered by sequence number, with the stored state applied. */
 export function reconcile(
   segments: readonly Segment[],
   counters: PointCounters,
-  { state, stateDamaged, setAside }: FoundCounters,
+  { state, stateDamaged, isQuarantined }: FoundCounters,
   note: Notes,
 ): void {
   const logEnd = segments.at(-1)?.endSequence ?? counters.next;
@@ -164,7 +164,7 @@ export function reconcile(
   if (lost > 0 && !state) counters.settled += lost;
   if (lost > 0 && state) {
     let reason: LossReason = "missing";
-    if (setAside && (segments.at(-1)?.endSequence ?? 0) < durable) reason = "damaged";
+    if (isQuarantined && (segments.at(-1)?.endSequence ?? 0) < durable) reason = "damaged";
     else if (logEnd < durable && segments.length > 0) reason = "diskLied";
     counters.losses.add(reason, { points: lost, ...missingSpan(segments, durable, state) });
     note("error", { points: lost, reason }, "stored points are missing");

@@ -5,7 +5,7 @@ import { AgentError } from "../../../core/errors.ts";
 import { attempt } from "../../../lib/flow/attempt.ts";
 import { crc32 } from "../files/bytes.ts";
 import { type Disk, diskErrorCode, type Notes, readFile, readPart, withFile, withRetries } from "../files/disk.ts";
-import { moveAside } from "../files/quarantine.ts";
+import { moveToQuarantine } from "../files/quarantine.ts";
 import {
   parseSegmentName,
   type readFormatFile,
@@ -115,7 +115,7 @@ export function tidy(
     const isDoubtful = place !== undefined && (header === "damaged" || header === "unreadable");
     // Leave other files alone that merely start with `seg-`.
     if (isOwn.has(name) || isDoubtful || !/^seg-\d{16}/.test(name)) continue;
-    setAside(name, `${whatIs(header, stream)} was moved to quarantine`, options);
+    quarantine(name, `${whatIs(header, stream)} was moved to quarantine`, options);
   }
   const taken = new Set(disk.list(folder));
   return own.map((segment) => {
@@ -141,10 +141,10 @@ function whatIs(header: FoundHeader, stream: string): string {
 }
 
 /** Moves a file to quarantine. Never throws: a file that cannot be moved stays and is ignored. */
-export function setAside(name: string, message: string, { disk, folder, note }: FindingOptions): void {
+export function quarantine(name: string, message: string, { disk, folder, note }: FindingOptions): void {
   note("error", { segment: name }, message);
   try {
-    moveAside(disk, folder, name);
+    moveToQuarantine(disk, folder, name);
   } catch (error) {
     note("error", { segment: name, err: String(error) }, "it could not be moved");
   }

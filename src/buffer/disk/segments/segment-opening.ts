@@ -3,14 +3,14 @@
 import type { BufferState } from "../counters/buffer-state.ts";
 import type { PointCounters } from "../counters/point-counters.ts";
 import { readFile, readPart, withFile, withRetries } from "../files/disk.ts";
-import { keepAside, moveAside } from "../files/quarantine.ts";
+import { copyToQuarantine, moveToQuarantine } from "../files/quarantine.ts";
 import type { Checksum } from "../format/record.ts";
 import { segmentHeaderBytes } from "../format/segment-header.ts";
 import { type SegmentIndex, scanSegment } from "../format/segment-index.ts";
 import type { LogEnvironment } from "./environment.ts";
 import { readSeal, repairSegment, sealBytes } from "./seal.ts";
 import { Segment } from "./segment.ts";
-import { type FoundFile, type FoundSegment, ownSegments, setAside, tidy } from "./segment-finding.ts";
+import { type FoundFile, type FoundSegment, ownSegments, quarantine, tidy } from "./segment-finding.ts";
 
 export interface OpeningOptions extends LogEnvironment {
   readonly folder: string;
@@ -23,10 +23,10 @@ export interface OpeningOptions extends LogEnvironment {
 
 const keptOfTornBytes = 65_536;
 
-/** The segments, ordered by sequence number. `aside`: files that may have been segments and were left out. */
+/** The segments, ordered by sequence number. `quarantined`: files that may have been segments and are in quarantine. */
 export interface OpenedSegments {
   readonly segments: Segment[];
-  readonly aside: readonly string[];
+  readonly quarantined: readonly string[];
 }
 
 export function openSegments(files: readonly FoundFile[], options: OpeningOptions): OpenedSegments {
@@ -40,15 +40,15 @@ export function openSegments(files: readonly FoundFile[], options: OpeningOption
       return openUnreadable(found, limit, error, options) ?? [];
     }
   });
-  const aside: string[] = [];
+  const quarantined: string[] = [];
   for (const { name, place, header } of files) {
     if (!place || (header !== "damaged" && header !== "unreadable")) continue;
     const opened = openDoubtful({ name, first: place.first, header: "damaged" }, segments, options);
-    if (!opened) aside.push(name);
+    if (!opened) quarantined.push(name);
     else segments.push(opened);
     segments.sort((a, b) => a.first - b.first);
   }
-  return { segments, aside };
+  return { segments, quarantined };
 }
 
 /** Opens a file without a readable header if its records belong to this buffer and fit between the known segments. */
@@ -68,7 +68,7 @@ function openDoubtful(found: FoundSegment, segments: readonly Segment[], options
       if (fits && !isCopy && sequences.length > 0) return openSegment(found, limit, options);
       // Zeros after the header: a crash interrupted the creation of a segment.
       if (bytes.subarray(segmentHeaderBytes).every((byte) => byte === 0)) disk.remove(`${folder}/${found.name}`);
-      else setAside(found.name, "a file without a record of this buffer was moved to quarantine", options);
+      else quarantine(found.name, "a file without a record of this buffer was moved to quarantine", options);
       return undefined;
     });
   } catch (error) {
@@ -92,7 +92,7 @@ function openSegment(found: FoundSegment, limit: number, options: OpeningOptions
       const fields = { segment: found.name, bytes: index.tornBytes };
       note("warn", fields, "cut off a write that had not been finished");
       const torn = bytes.subarray(index.endOffset, index.endOffset + Math.min(index.tornBytes, keptOfTornBytes));
-      keepAside(disk, folder, `${found.name}-${index.endOffset}.torn`, torn);
+      copyToQuarantine(disk, folder, `${found.name}-${index.endOffset}.torn`, torn);
     }
     return index.sealed;
   });
@@ -129,7 +129,7 @@ function openUnreadable(
     "the newest segment was moved to quarantine: how many points came after the last state is not known",
   );
   try {
-    moveAside(options.disk, options.folder, found.name);
+    moveToQuarantine(options.disk, options.folder, found.name);
     return undefined;
   } catch (moving) {
     options.note("error", { segment: found.name, err: String(moving) }, "it could not be moved");

@@ -29,7 +29,7 @@ export class StoreServer {
   readonly #limit = new RateLimit();
   #notes: Note[] = [];
   #now = 0;
-  #inputsTold = 0;
+  #inputsSent = 0;
   #more = false;
   #unread = false;
   /** The store's input number by the main thread's input number. */
@@ -57,7 +57,7 @@ export class StoreServer {
 
   /** Throws if the folder must be opened again by another server; this one is unusable then. */
   handle(request: StoreRequest): StoreReply {
-    this.#leaveOutlived(request);
+    this.#checkLock(request);
     let taken: Taken | undefined;
     this.#more = false;
     this.#unread = false;
@@ -70,7 +70,7 @@ export class StoreServer {
   }
 
   /** Checks the lock. If it was lost, another process may have written since, so the state in memory is invalid. */
-  #leaveOutlived({ kind }: StoreRequest): void {
+  #checkLock({ kind }: StoreRequest): void {
     // Settlements are applied in memory even if the folder is gone, so that the service's answer is not lost.
     if (kind === "settle") this.#isUnmounted = this.#lock?.state() !== "held";
     if (kind !== "append" && kind !== "tick" && kind !== "close") return;
@@ -171,8 +171,8 @@ export class StoreServer {
   #reply(error: StoreReply["error"]): StoreReply {
     const notes = this.#notes;
     this.#notes = [];
-    const newInputs: readonly InputId[] = this.#store?.inputs.since(this.#inputsTold) ?? [];
-    this.#inputsTold += newInputs.length;
+    const newInputs: readonly InputId[] = this.#store?.inputs.since(this.#inputsSent) ?? [];
+    this.#inputsSent += newInputs.length;
     const stored = this.#store?.stats();
     const stats = stored && this.#isUnmounted ? { ...stored, degraded: this.#unmountedMessage } : stored;
     return { error, block: undefined, resumeAt: undefined, newInputs, stats, notes, more: false, unread: false };

@@ -51,19 +51,19 @@ export class ReadingPort extends EventEmitter {
 
 /** One request at a time over one connection. */
 export function modbusClient(framing: Framing, write: (bytes: Uint8Array) => void) {
-  let asked: UnitRequest | undefined;
+  let pending: UnitRequest | undefined;
   const library: Library = new modbusSerial.default(new ReadingPort((pdu) => send(pdu)));
   library.open(noReply);
 
   function send(pdu: Uint8Array): void {
-    if (asked) write(framing.begin(asked, pdu));
+    if (pending) write(framing.begin(pending, pdu));
   }
 
   /** `pdu` matches the request, see `Framing.receive`. Its second byte is a length, or the MEI type. */
   function decoded(pdu: Uint8Array | undefined): Answer | undefined {
-    const request = asked;
+    const request = pending;
     if (!pdu || !request) return undefined;
-    asked = undefined;
+    pending = undefined;
     return isException(pdu, functionOf(request))
       ? { kind: "exception", code: pdu[1] ?? 0 }
       : { kind: "data", bytes: copyBytes(pdu.subarray(2)) };
@@ -71,8 +71,8 @@ export function modbusClient(framing: Framing, write: (bytes: Uint8Array) => voi
 
   return {
     /** Throws `RangeError` if the protocol cannot express `request`. */
-    ask(request: UnitRequest): void {
-      asked = request;
+    begin(request: UnitRequest): void {
+      pending = request;
       if ("identity" in request) {
         send(encodeIdentityRequest(request));
         return;

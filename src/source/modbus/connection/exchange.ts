@@ -217,7 +217,7 @@ export function streamExchange(
       signal.addEventListener("abort", abort, { once: true });
       pending = current;
       stream.awaiting?.(true);
-      client.ask(request);
+      client.begin(request);
     });
 
   /** Resolves with the result of `choose` once it may be sent. */

@@ -117,7 +117,8 @@ async function* allUnits(
   options: ModbusOptions,
   query: Pick<BrowseQuery, "from" | "to" | "isUsualEnd">,
 ): AsyncGenerator<BrowsedNode> {
-  const ask: ReadOnce = (request) => link.read(request, known.includes(request.unit) ? options.timeout : scanTimeoutMs);
+  const read: ReadOnce = (request) =>
+    link.read(request, known.includes(request.unit) ? options.timeout : scanTimeoutMs);
   let judged = options.url.frames !== "mbap";
   /** The answers of unit numbers that are absent. */
   let absent: string | undefined;
@@ -125,11 +126,11 @@ async function* allUnits(
   let found = 0;
   let instead = "";
   for (const unit of units) {
-    const first = await ask(firstRegister(unit));
+    const first = await read(firstRegister(unit));
     if (first.kind === "silence") instead ||= cameInstead(first);
     if (!isAlive(first)) continue;
-    const others = judged ? undefined : await patternOfAbsent(ask);
-    const pattern = judged && absent === undefined ? undefined : await patternOf(unit, ask);
+    const others = judged ? undefined : await patternOfAbsent(read);
+    const pattern = judged && absent === undefined ? undefined : await patternOf(unit, read);
     if (others !== undefined && (others !== pattern || isFailure(others)) && !hasData(others)) absent = others;
     if (pattern !== undefined && pattern === absent) {
       judged = true;
@@ -144,7 +145,7 @@ async function* allUnits(
     }
     // The unit answers like an absent one: one device may answer for all unit numbers.
     const isLikeOthers = others !== undefined && others === pattern;
-    if (isLikeOthers && (hasData(others) || (place && (await answersForAny(place.table, place.address, ask))))) {
+    if (isLikeOthers && (hasData(others) || (place && (await answersForAny(place.table, place.address, read))))) {
       yield note(unit, "it answers for every unit number, so the others are left out; ?unit=2 looks at unit 2");
       return;
     }

@@ -25,18 +25,18 @@ const mostRequests = 16;
 /** Shortest run of printable bytes that counts as text. */
 const shortestText = 3;
 
-/** Empty if the unit supports neither function. Rejects like `ask`. */
+/** Empty if the unit supports neither function. Rejects like `send`. */
 export async function identify(
   unit: number,
-  ask: (request: IdentityRequest) => Promise<Result>,
+  send: (request: IdentityRequest) => Promise<Result>,
 ): Promise<readonly Identity[]> {
   let identities: readonly Identity[] = [];
   for (const category of ["regular", "basic"] as const) {
-    const { found, refused } = await objects(unit, category, ask);
+    const { found, refused } = await objects(unit, category, send);
     identities = found;
     if (!refused) break;
   }
-  const serverId = await ask({ unit, identity: "serverId" });
+  const serverId = await send({ unit, identity: "serverId" });
   if (serverId.kind !== "data" || serverId.bytes.length === 0) return identities;
   return [...identities, { name: "server id", text: serverIdText(serverId.bytes) }];
 }
@@ -45,11 +45,11 @@ export async function identify(
 async function objects(
   unit: number,
   category: "basic" | "regular",
-  ask: (request: IdentityRequest) => Promise<Result>,
+  send: (request: IdentityRequest) => Promise<Result>,
 ): Promise<{ readonly found: readonly Identity[]; readonly refused: boolean }> {
   const found: Identity[] = [];
   for (let from = 0, requests = 0; requests < mostRequests; requests++) {
-    const result = await ask({ unit, identity: "objects", category, from });
+    const result = await send({ unit, identity: "objects", category, from });
     if (result.kind === "exception" && found.length === 0)
       return { found, refused: consequenceOf(result.code) === "split" };
     if (result.kind !== "data") break;

@@ -67,15 +67,15 @@ export async function probeModbus(
   if (!isRegisterTable(table)) throw new AgentError("CONFIG_INVALID", `${at}: a bit can be read in one way only`);
   const options = optionsOf({ url, ...(replyUnit !== undefined && { replyUnit }) });
   await using link = await openConnection({ name: "probe", options, units: new Set([unit]) }, runtime, signal);
-  const ask = (request: ReadRequest) => link.read(request, options.timeout, signal);
+  const read = (request: ReadRequest) => link.read(request, options.timeout, signal);
 
-  const own = await around(ask, unit, table, address);
+  const own = await around(read, unit, table, address);
   if ("silence" in own)
     throw new AgentError("SOURCE_UNREACHABLE", `${at}: ${own.silence}`, { hint: silenceHint(options.url) });
   if ("refusal" in own)
     throw new AgentError("SOURCE_PROTOCOL", `${at}: ${own.refusal}; tagferry browse shows which addresses answer`);
   const twin = table === "hr" ? "ir" : "hr";
-  const other = await around(ask, unit, twin, address);
+  const other = await around(read, unit, twin, address);
   const rows = waysToRead(own, { table, address }, expect);
   const others = !("bytes" in other) ? [] : waysToRead(other, { table: twin, address }, expect);
   return [...rows, ...others.map((row) => ({ ...row, rank: row.rank + otherTable }))]
@@ -90,7 +90,7 @@ interface Surroundings {
 
 /** Reads as many registers around `address` as exist, or gives the reason for a failure. */
 async function around(
-  ask: (request: ReadRequest) => Promise<Result>,
+  read: (request: ReadRequest) => Promise<Result>,
   unit: number,
   table: RegisterTable,
   address: number,
@@ -99,7 +99,7 @@ async function around(
   // Registers before or after the address may not exist; retry without them.
   for (const start of [address - 1, address, address + 1].filter((place) => place >= 0))
     for (let end = Math.min(65_536, address + 1 + widest); end > start; end--) {
-      const result = await ask({ unit, table, start, count: end - start });
+      const result = await read({ unit, table, start, count: end - start });
       if (result.kind === "data") return { start, bytes: result.bytes };
       if (result.kind === "silence") return { silence: `unit ${unit} did not answer${cameInstead(result)}` };
       refusal = result.kind === "contested" ? describeContested(result) : describeException(result.code);

@@ -99,15 +99,15 @@ export class Poll {
     const suspension = this.#unit.suspension();
     if (suspension !== undefined) return { notRequested: suspension };
     if (search?.mayBeGone) {
-      const asked = await this.#unit.probe(signal);
-      if (!isResponsive(asked.result)) return { ...asked, isOfUnit: true };
+      const reply = await this.#unit.probe(signal);
+      if (!isResponsive(reply.result)) return { ...reply, isOfUnit: true };
       search.unitAnswered();
     }
-    const asked = await this.#unit.ask(block, signal);
-    if (asked.isOfUnit) return asked;
-    if (asked.result.kind === "silence") search?.silent(block.count);
-    else if (asked.result.kind === "data") search?.answered(block.count);
-    return asked;
+    const reply = await this.#unit.read(block, signal);
+    if (reply.isOfUnit) return reply;
+    if (reply.result.kind === "silence") search?.silent(block.count);
+    else if (reply.result.kind === "data") search?.answered(block.count);
+    return reply;
   }
 
   /** Adds a reading for each item of `block`. Returns the blocks to request instead of it from now on. */

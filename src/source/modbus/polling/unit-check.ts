@@ -160,21 +160,21 @@ const tables: readonly Table[] = ["hr", "ir", "co", "di"];
 export type ReadOnce = (request: ReadRequest) => Promise<Result>;
 
 /** Answers to the first address of each table: `data`, `silence` or exception codes. */
-export async function patternOf(unit: number, ask: ReadOnce): Promise<string> {
+export async function patternOf(unit: number, read: ReadOnce): Promise<string> {
   const answers: string[] = [];
   for (const table of tables) {
-    const result = await ask({ unit, table, start: 0, count: 1 });
+    const result = await read({ unit, table, start: 0, count: 1 });
     answers.push(result.kind === "exception" ? String(result.code) : result.kind);
   }
   return answers.join();
 }
 
 /** The common answers of units that are probably absent. Undefined if they are silent or differ. */
-export async function patternOfAbsent(ask: ReadOnce): Promise<string | undefined> {
+export async function patternOfAbsent(read: ReadOnce): Promise<string | undefined> {
   const patterns = new Set<string>();
   for (const unit of unlikelyUnits) {
-    if (!isAlive(await ask({ unit, table: "hr", start: 0, count: 1 }))) return undefined;
-    patterns.add(await patternOf(unit, ask));
+    if (!isAlive(await read({ unit, table: "hr", start: 0, count: 1 }))) return undefined;
+    patterns.add(await patternOf(unit, read));
   }
   const [pattern] = patterns;
   return patterns.size === 1 ? pattern : undefined;
@@ -190,8 +190,8 @@ export function hasData(pattern: string): boolean {
 }
 
 /** Whether units that are probably absent return this value, too. If so, the device ignores the unit number. */
-export async function answersForAny(table: Table, address: number, ask: ReadOnce): Promise<boolean> {
+export async function answersForAny(table: Table, address: number, read: ReadOnce): Promise<boolean> {
   for (const unit of unlikelyUnits)
-    if ((await ask({ unit, table, start: address, count: 1 })).kind !== "data") return false;
+    if ((await read({ unit, table, start: address, count: 1 })).kind !== "data") return false;
   return true;
 }

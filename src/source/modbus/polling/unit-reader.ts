@@ -58,9 +58,9 @@ export function unitReader(options: UnitReaderOptions, runtime: Runtime) {
   }
 
   async function probeWith(least: TagBlock, signal: AbortSignal, isShort = false): Promise<RequestResult> {
-    const asked = await request(least, signal, true, isShort);
-    if (isResponsive(asked.result)) succeeded();
-    return asked;
+    const reply = await request(least, signal, true, isShort);
+    if (isResponsive(reply.result)) succeeded();
+    return reply;
   }
 
   /** Sends a request. Repeats it while the unit is busy, or if the answer may have been lost. */
@@ -116,7 +116,7 @@ export function unitReader(options: UnitReaderOptions, runtime: Runtime) {
      * Requests `block`, after a single value if one more silence would count as a failure of unit or connection.
      * `isOfUnit`: the value got no answer, so `block` was not requested.
      */
-    async ask(block: TagBlock, signal: AbortSignal): Promise<RequestResult & { readonly isOfUnit: boolean }> {
+    async read(block: TagBlock, signal: AbortSignal): Promise<RequestResult & { readonly isOfUnit: boolean }> {
       const { breaker, link } = options;
       const least = breaker.isDoubtful || link.isNearlyLost ? probes.take() : undefined;
       const isOnly = least !== undefined && isSame(least, block);

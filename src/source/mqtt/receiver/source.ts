@@ -191,7 +191,7 @@ async function openAt(address: string, config: MqttConfig, runtime: Runtime, sig
   const isProtected = () => qos > 0 && subscriptions.unprotected.length === 0;
 
   const source: Source = {
-    get holder() {
+    get retainedBy() {
       return isProtected() ? "the broker" : undefined;
     },
     get recovery(): Recovery | undefined {

@@ -169,7 +169,7 @@ export function opcuaSource(options: OpcuaSourceOptions) {
   };
 
   return {
-    get holder() {
+    get retainedBy() {
       // What is polled is kept nowhere.
       return monitoring.polled.length === 0 ? "the server" : undefined;
     },

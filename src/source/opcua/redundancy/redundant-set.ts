@@ -68,8 +68,8 @@ export async function openRedundant(config: OpcuaConfig, runtime: Runtime, signa
     }
   };
   return {
-    get holder() {
-      return source.holder;
+    get retainedBy() {
+      return source.retainedBy;
     },
     recovery: source.recovery,
     addresses: source.addresses,

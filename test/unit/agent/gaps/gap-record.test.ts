@@ -390,8 +390,8 @@ test("values discarded by the server are a row of the tags concerned", () =>
 test("a time in which points cannot be stored is lost, or filled where the broker keeps the values", () =>
   withStory(async (story) => {
     const full = new AgentError("BUFFER_UNAVAILABLE", "no space left on the disk");
-    for (const holder of [undefined, "the broker"]) {
-      story.source.online({ holder });
+    for (const retainedBy of [undefined, "the broker"]) {
+      story.source.online({ retainedBy });
       story.source.bufferFailed(full);
       await story.later(5_000);
       story.source.bufferFailed(full);
@@ -417,8 +417,8 @@ test("a disk that neither stores nor fails is a gap as soon as it hangs", () =>
 
 test("a suspended agent is a gap of the sources whose values nothing keeps meanwhile, and no fault of the disk", () =>
   withStory(async (story) => {
-    for (const holder of ["the broker", undefined]) {
-      story.source.online({ holder });
+    for (const retainedBy of ["the broker", undefined]) {
+      story.source.online({ retainedBy });
       story.read();
       await story.later(3_000);
       story.read();
