@@ -115,11 +115,6 @@ export class FrameLease {
     return this.#count;
   }
 
-  /** For `SettlementOrder`. */
-  get series(): this {
-    return this;
-  }
-
   has(input: number): boolean {
     const at = this.#find(input);
     return this.#inputs[at] === input && this.#isOpen[at] === 1;

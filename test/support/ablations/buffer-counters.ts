@@ -24,8 +24,8 @@ export const bufferAccountAblations: readonly Ablation[] = [
   {
     safeguard: "counting leased points of a dropped segment as lost only when they are released",
     file: "buffer/disk/blocks/lease-table.ts",
-    code: "    for (const [id, series] of blocks)\n      this.dropped.add(id,",
-    without: "    for (const [id, series] of new Map<number, SeriesOut>())\n      this.dropped.add(id,",
+    code: "    for (const [id, lease] of blocks)\n      this.dropped.add(id,",
+    without: "    for (const [id, lease] of new Map<number, Lease>())\n      this.dropped.add(id,",
     test: overflow,
   },
   {

@@ -88,7 +88,7 @@ export const bufferDamageAblations: readonly Ablation[] = [
   {
     safeguard: "counting settled points of a dropped segment as delivered",
     file: "buffer/disk/blocks/lease-table.ts",
-    code: "if (this.dropped.settle(block, inputs, refused)) this.changed = true;",
+    code: "      this.dropped.settle(block, inputs, refused);\n",
     without: "",
     test: "unit/buffer/disk/overflow.test.ts",
   },

@@ -13,22 +13,22 @@ export type DamagedRange = Omit<Damage, "offset" | "bytes">;
 
 /**
  * Counts the damaged points of a segment, from its index and from `found`, and writes them off. Skips leased points,
- * which may have been read before; a later call counts them. Returns whether it counted anything.
+ * which may have been read before; a later call counts them.
  */
 export function countDamage(
   parts: LogParts,
   segment: Segment,
   index: SegmentIndex,
   found: readonly DamagedRange[] = [],
-): boolean {
+): void {
   const open = [...index.damage, ...found].filter(
     ({ from, to }) => to > from && !segment.settled.coversAll(from, to) && !isLeased(segment, from, to),
   );
-  if (open.length === 0) return false;
+  if (open.length === 0) return;
+  parts.counters.changed = true;
   const mixed = open.filter(({ from, to }) => segment.settled.touchesSeries(from, to));
   for (const range of open) if (!mixed.includes(range)) countWhole(parts, segment, index, range);
   if (mixed.length > 0) countMixed(parts, segment, index, mixed);
-  return true;
 }
 
 function countWhole(parts: LogParts, segment: Segment, index: SegmentIndex, range: DamagedRange): void {
@@ -89,16 +89,15 @@ function report(
 
 /**
  * To be called when no point of the segment is free. If the segment is sealed and has no leases, its unsettled points
- * are unreadable: counts them as lost. Returns whether there were any.
+ * are unreadable: counts them as lost.
  */
-export function writeOffRest(parts: LogParts, segment: Segment): boolean {
-  if (!segment.sealed || segment.blocksOut > 0 || segment.unsettledPoints <= 0) return false;
+export function writeOffRest(parts: LogParts, segment: Segment): void {
+  if (!segment.sealed || segment.blocksOut > 0 || segment.unsettledPoints <= 0) return;
   const points = segment.unsettledPoints;
   const loss = { points, from: segment.earliest, to: segment.latest };
   parts.counters.lose("damaged", loss, segment.first, segment.endSequence);
   segment.settleAll();
   parts.note("error", { segment: segment.name, points }, "points are damaged on disk and were set aside");
-  return true;
 }
 
 function copyDamage({ disk, folder }: LogParts, segment: Segment, index: SegmentIndex, sequence: number): void {

@@ -7,14 +7,14 @@ import { type RemovedRange, RemovedRanges } from "../counters/removed-ranges.ts"
 import type { SegmentIndex } from "../format/segment-index.ts";
 import type { Segment } from "../segments/segment.ts";
 import type { SegmentReader } from "../segments/segment-reader.ts";
-import type { SeriesOut } from "./series-out.ts";
+import type { Lease } from "./lease.ts";
 
 /** Earliest and latest time of each series in a block, by place in the segment's dictionary. */
 export type SeriesTimes = ReadonlyMap<number, { readonly from: number; readonly to: number }>;
 
 interface DroppedBlock {
   readonly reason: LossReason;
-  readonly series: SeriesOut;
+  readonly lease: Lease;
   readonly times: SeriesTimes;
   readonly first: number;
   readonly end: number;
@@ -30,7 +30,7 @@ export class DroppedBlocks {
 
   get points(): number {
     let points = 0;
-    for (const { series } of this.#blocks.values()) points += series.points;
+    for (const { lease } of this.#blocks.values()) points += lease.points;
     return points;
   }
 
@@ -38,26 +38,23 @@ export class DroppedBlocks {
     this.#blocks.set(id, block);
   }
 
-  /** Counts points of a block as delivered or refused. False: unknown block. */
-  settle(id: number, inputs: Uint32Array, refused: number): boolean {
-    const block = this.#blocks.get(id);
-    if (!block) return false;
-    const before = block.series.points;
-    block.series.settle(inputs);
-    this.#counters.settle(before - block.series.points, refused);
-    if (block.series.count === 0) this.#blocks.delete(id);
-    return true;
+  /** Counts points of a block as delivered or refused. Does nothing if the block is unknown. */
+  settle(id: number, inputs: Uint32Array, refused: number): void {
+    const lease = this.#blocks.get(id)?.lease;
+    if (!lease) return;
+    this.#counters.settle(lease.settleDropped(inputs), refused);
+    if (lease.count === 0) this.#blocks.delete(id);
   }
 
-  /** Counts the remaining points of a block as lost. False: unknown block. */
-  release(id: number): boolean {
+  /** Counts the remaining points of a block as lost. Does nothing if the block is unknown. */
+  release(id: number): void {
     const block = this.#blocks.get(id);
-    if (!block) return false;
+    if (!block) return;
     this.#blocks.delete(id);
     const loss = lossOf(block);
     this.#counters.losses.add(block.reason, loss);
     this.#counters.removed.lose(block.first, block.end, loss.points, block.reason);
-    return true;
+    this.#counters.changed = true;
   }
 
   releaseAll(): void {
@@ -76,9 +73,9 @@ export class DroppedBlocks {
   }
 }
 
-function lossOf({ series, times }: DroppedBlock): LostSpan {
-  let loss: LostSpan = { points: series.points, from: undefined, to: undefined };
-  for (const { place } of series.parts()) {
+function lossOf({ lease, times }: DroppedBlock): LostSpan {
+  let loss: LostSpan = { points: lease.points, from: undefined, to: undefined };
+  for (const { place } of lease.parts()) {
     const span = times.get(place);
     if (span) loss = joinedSpan(loss, { points: 0, ...span });
   }
@@ -109,12 +106,12 @@ export function segmentLoss(
   segment: Segment,
   index: SegmentIndex,
   reader: SegmentReader,
-  blocks: ReadonlyMap<number, SeriesOut>,
+  blocks: ReadonlyMap<number, Lease>,
 ): SegmentLoss {
   const { settled, taken } = segment;
-  const leases = Array.from(blocks, ([id, series]) => ({
+  const leases = Array.from(blocks, ([id, lease]) => ({
     id,
-    ranges: new Map(Array.from(series.parts(), (part) => [part.place, part.ranges])),
+    ranges: new Map(Array.from(lease.parts(), (part) => [part.place, part.ranges])),
     times: new Map<number, { from: number; to: number }>(),
   }));
   const ranges: PlacedRange[] = [];

@@ -5,14 +5,12 @@ import type { SegmentIndex } from "../format/segment-index.ts";
 import { SeriesSorter } from "../format/series-sorter.ts";
 import type { LogParts } from "../segments/environment.ts";
 import type { Segment } from "../segments/segment.ts";
-import { SegmentReader } from "../segments/segment-reader.ts";
+import { IndexCache, SegmentReader } from "../segments/segment-reader.ts";
 import { cutBlock } from "./block-cut.ts";
 import { layOut, type Taken, type TakeRequest } from "./block-layout.ts";
-import { countDamage, type DamagedRange, writeOffRest } from "./damage-counts.ts";
+import { countDamage, writeOffRest } from "./damage-counts.ts";
 import { DroppedBlocks, type SegmentLoss, segmentLoss, wholeLoss } from "./dropped-blocks.ts";
-import { IndexCache } from "./index-cache.ts";
 import { Lease } from "./lease.ts";
-import { SeriesOut } from "./series-out.ts";
 import { type BlockSettlement, SettlementOrder } from "./settlement-order.ts";
 import { UnreadSegments } from "./unread-segments.ts";
 
@@ -30,16 +28,14 @@ const noneLate: ReadonlySet<number> = new Set();
 
 export class LeaseTable {
   readonly #options: LogParts;
-  readonly #out = new Map<number, Lease>();
+  readonly #leased = new Map<number, Lease>();
   readonly dropped: DroppedBlocks;
-  readonly #order = new SettlementOrder(this.#out);
+  readonly #order = new SettlementOrder(this.#leased);
   readonly #unread = new UnreadSegments();
   readonly #sorter = new SeriesSorter();
   readonly #indices: IndexCache;
   readonly #numbers = new WeakMap<SegmentIndex, number[]>();
   #nextId: number;
-  /** True if a point was settled or lost since the state was last written. */
-  changed = false;
 
   constructor(options: LogParts) {
     this.#options = options;
@@ -88,43 +84,43 @@ export class LeaseTable {
 
   release(blocks: Iterable<number>): void {
     for (const id of blocks) {
-      const out = this.#out.get(id);
-      if (!out) {
-        if (this.dropped.release(id)) this.changed = true;
+      const lease = this.#leased.get(id);
+      if (!lease) {
+        this.dropped.release(id);
         continue;
       }
       const followers = this.#order.release(id);
-      out.release();
-      this.#return(id, out);
+      lease.release();
+      this.#return(id, lease);
       this.release(followers);
     }
     this.#settleReady();
   }
 
   releaseAll(): void {
-    this.release([...this.#out.keys()]);
+    this.release([...this.#leased.keys()]);
     this.dropped.releaseAll();
   }
 
   /** Drops the segment and returns its loss, without leased points: these are lost only if their block is released. */
   drop(segment: Segment, reason: LossReason): SegmentLoss {
-    const blocks = new Map<number, SeriesOut>();
-    for (const [id, out] of this.#out) {
-      if (out.segment !== segment) continue;
+    const blocks = new Map<number, Lease>();
+    for (const [id, lease] of this.#leased) {
+      if (lease.segment !== segment) continue;
       // Apply its waiting settlements: the points that they replace are dropped too, or were delivered before.
       for (const settlement of this.#order.forget(id)) this.#settle(settlement);
-      if (this.#out.has(id)) blocks.set(id, out.series);
+      if (this.#leased.has(id)) blocks.set(id, lease);
     }
     const loss = this.#lossOf(segment, blocks);
     const { first, endSequence: end } = segment;
-    for (const [id, series] of blocks)
-      this.dropped.add(id, { reason, series, times: loss.leased.get(id) ?? new Map(), first, end });
+    for (const [id, lease] of blocks)
+      this.dropped.add(id, { reason, lease, times: loss.leased.get(id) ?? new Map(), first, end });
     segment.settleAll();
     this.forget(segment);
     return loss;
   }
 
-  #lossOf(segment: Segment, blocks: ReadonlyMap<number, SeriesOut>): SegmentLoss {
+  #lossOf(segment: Segment, blocks: ReadonlyMap<number, Lease>): SegmentLoss {
     let leasedPoints = 0;
     for (const { points } of blocks.values()) leasedPoints += points;
     if (segment.taken.isEmpty) return wholeLoss(segment, 0);
@@ -141,10 +137,10 @@ export class LeaseTable {
 
   /** Forgets a removed segment: its blocks can no longer be settled. */
   forget(segment: Segment): void {
-    for (const [id, out] of this.#out) {
-      if (out.segment !== segment) continue;
+    for (const [id, lease] of this.#leased) {
+      if (lease.segment !== segment) continue;
       this.#order.forget(id);
-      this.#out.delete(id);
+      this.#leased.delete(id);
     }
     this.#unread.forget(segment);
     this.#settleReady();
@@ -153,15 +149,11 @@ export class LeaseTable {
 
   /** The segment's index. Scans the file if it is not cached, and counts damaged points. */
   index(segment: Segment): SegmentIndex {
-    return this.#indices.of(segment, (index) => this.#countDamage(segment, index));
+    return this.#indices.of(segment, (index) => countDamage(this.#options, segment, index));
   }
 
   keepIndex(segment: Segment): void {
     this.#indices.keep(segment);
-  }
-
-  #countDamage(segment: Segment, index: SegmentIndex, found: readonly DamagedRange[] = []): void {
-    if (countDamage(this.#options, segment, index, found)) this.changed = true;
   }
 
   /** Input numbers by place in the dictionary, which grows, and whose damaged names may be found in other copies. */
@@ -180,7 +172,7 @@ export class LeaseTable {
     const { disk, checksum } = this.#options;
     const index = this.index(segment);
     // Damaged ranges that were leased during earlier calls may be free now.
-    if (index.damage.length > 0) this.#countDamage(segment, index);
+    if (index.damage.length > 0) countDamage(this.#options, segment, index);
     const numbers = this.#numbersOf(index);
     segment.numbers = segment.taken.gaps.size > 0 || except ? numbers : undefined;
     if (inputs && !numbers.some((number) => inputs.has(number))) return undefined;
@@ -194,7 +186,8 @@ export class LeaseTable {
     using reader = new SegmentReader(disk, segment, index, lane === "backlog", checksum);
     const onDamage = (record: number) => {
       const [from, to] = index.rangeOf(record);
-      this.#countDamage(segment, index, [{ from, to, earliest: index.earliest[record], latest: index.latest[record] }]);
+      const found = { from, to, earliest: index.earliest[record], latest: index.latest[record] };
+      countDamage(this.#options, segment, index, [found]);
     };
     let withholds = false;
     if (lane === "backlog" && !inputs) this.#unread.restart(segment);
@@ -218,15 +211,14 @@ export class LeaseTable {
       onDamage,
     });
     if (!cut) {
-      if (!inputs && !leavesOut && !withholds && writeOffRest(this.#options, segment)) this.changed = true;
+      if (!inputs && !leavesOut && !withholds) writeOffRest(this.#options, segment);
       return undefined;
     }
     segment.blocksOut++;
     const id = this.#nextId++;
     const { block, places } = layOut(id, cut, numbers, this.#sorter);
-    const series = new SeriesOut(cut, block.inputs, places, block.valueStarts);
     const late = block.late.includes(1) ? new Set(block.inputs.filter((_, i) => block.late[i] === 1)) : noneLate;
-    this.#out.set(id, new Lease(segment, series, late));
+    this.#leased.set(id, new Lease(segment, cut, { ...block, places, late }));
     return block;
   }
 
@@ -235,22 +227,21 @@ export class LeaseTable {
   }
 
   #settle({ block, inputs, refused }: BlockSettlement): void {
-    const out = this.#out.get(block);
-    if (!out) {
-      if (this.dropped.settle(block, inputs, refused)) this.changed = true;
+    const lease = this.#leased.get(block);
+    if (!lease) {
+      this.dropped.settle(block, inputs, refused);
       return;
     }
-    this.#options.counters.settle(out.settle(inputs), refused);
-    out.segment.joinSettled();
-    this.changed = true;
-    if (out.series.count === 0) this.#return(block, out);
+    this.#options.counters.settle(lease.settle(inputs), refused);
+    lease.segment.joinSettled();
+    if (lease.count === 0) this.#return(block, lease);
     else if (this.#order.isRevoked(block)) this.release([block]);
   }
 
-  #return(id: number, out: Lease): void {
+  #return(id: number, lease: Lease): void {
     this.#order.forget(id);
-    this.#out.delete(id);
-    out.segment.blocksOut--;
+    this.#leased.delete(id);
+    lease.segment.blocksOut--;
   }
 }
 

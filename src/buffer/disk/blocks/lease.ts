@@ -1,55 +1,166 @@
-// A leased block. Marks its points in the segment as leased, then as settled or free.
+// A leased block: its unsettled series and the positions of their points. Marks them in the segment as leased, then as
+// settled or free. In columns: during an outage millions of points are leased, often one per series and block, and one
+// object for each would fill the thread's heap.
+import type { RangeSet } from "../counters/range-set.ts";
 import type { Segment } from "../segments/segment.ts";
-import type { SeriesOut } from "./series-out.ts";
+import type { BlockCut } from "./block-cut.ts";
+
+export interface SeriesPart {
+  readonly place: number;
+  readonly points: number;
+  /** Sequence numbers of the records that the block takes the series from. */
+  readonly ranges: RangeSet;
+}
+
+/** The series of a block, with one entry in each column; `valueStarts` has one more. */
+export interface LeasedSeries {
+  readonly inputs: Uint32Array;
+  readonly places: Uint32Array;
+  readonly valueStarts: Uint32Array;
+  /** Input numbers of series with late points. */
+  readonly late: ReadonlySet<number>;
+}
 
 export class Lease {
   readonly segment: Segment;
-  readonly series: SeriesOut;
   readonly late: ReadonlySet<number>;
-  readonly #points: number;
+  readonly #cut: Pick<BlockCut, "records" | "bySeries" | "leftOut" | "leftOutPoints">;
+  /** Points of the block when it was leased. */
+  readonly #all: number;
   /** `settled.whole` covers the records, with gaps for unsettled series. */
   #asWhole = false;
+  /** Input numbers, ascending. The other columns have the same order. */
+  readonly #inputs: Uint32Array;
+  readonly #places: Uint32Array;
+  /** Points per series; 0: settled. */
+  readonly #points: Uint32Array;
+  #count: number;
+  #left = 0;
 
-  constructor(segment: Segment, series: SeriesOut, late: ReadonlySet<number>) {
+  constructor(segment: Segment, cut: BlockCut, { inputs, places, valueStarts, late }: LeasedSeries) {
+    const { records, bySeries, leftOut, leftOutPoints } = cut;
     this.segment = segment;
-    this.series = series;
     this.late = late;
-    this.#points = series.points;
-    if (series.bySeries) for (const { place, ranges } of series.parts()) segment.taken.addSeries(place, ranges);
-    else segment.taken.addWhole(series.records, series.leftOut);
+    // Without the columns of points, which the cut holds as well.
+    this.#cut = { records, bySeries, leftOut, leftOutPoints };
+    this.#count = inputs.length;
+    const order = new Uint32Array(inputs.length);
+    let isAscending = true;
+    for (let i = 0; i < order.length; i++) {
+      order[i] = i;
+      if (i > 0 && inputs[i]! < inputs[i - 1]!) isAscending = false;
+    }
+    if (!isAscending) order.sort((a, b) => inputs[a]! - inputs[b]!);
+    this.#inputs = new Uint32Array(order.length);
+    this.#places = new Uint32Array(order.length);
+    this.#points = new Uint32Array(order.length);
+    for (let i = 0; i < order.length; i++) {
+      const at = order[i]!;
+      this.#inputs[i] = inputs[at]!;
+      this.#places[i] = places[at]!;
+      this.#points[i] = valueStarts[at + 1]! - valueStarts[at]!;
+      this.#left += this.#points[i]!;
+    }
+    this.#all = this.#left;
+    if (bySeries) for (const { place, ranges } of this.parts()) segment.taken.addSeries(place, ranges);
+    else segment.taken.addWhole(records, leftOut);
+  }
+
+  /** Number of unsettled series. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /** Number of unsettled points. */
+  get points(): number {
+    return this.#left;
+  }
+
+  /** Whether points of this input are unsettled. */
+  has(input: number): boolean {
+    const at = this.#find(input);
+    return this.#inputs[at] === input && this.#points[at] !== 0;
+  }
+
+  /** The unsettled series. */
+  *parts(): Generator<SeriesPart> {
+    for (let at = 0; at < this.#points.length; at++) if (this.#points[at] !== 0) yield this.#part(at);
   }
 
   /** Settles the points of these inputs. Returns their number. */
   settle(inputs: Uint32Array): number {
-    const { segment, series } = this;
-    const before = series.points;
-    const places = series.settle(inputs);
-    const points = before - series.points;
+    const { records, bySeries, leftOut, leftOutPoints } = this.#cut;
+    const { segment } = this;
+    const before = this.#left;
+    const series = this.#remove(inputs);
+    const points = before - this.#left;
     segment.settledBySeries += points;
-    if (series.bySeries || this.#asWhole || series.count > series.size / 2)
-      for (const at of places) {
-        const { place, ranges } = series.part(at);
+    if (bySeries || this.#asWhole || this.#count > this.#inputs.length / 2)
+      for (const at of series) {
+        const { place, ranges } = this.#part(at);
         segment.settled.addSeries(place, ranges);
       }
     else {
       // Most series are settled: whole ranges with few gaps need less memory than many single series.
       this.#asWhole = true;
-      segment.settledBySeries -= this.#points + series.leftOutPoints;
-      segment.settled.addWhole(series.records, series.leftOut);
-      for (const { place, ranges } of series.parts()) segment.settled.removeSeries(place, ranges);
+      segment.settledBySeries -= this.#all + leftOutPoints;
+      segment.settled.addWhole(records, leftOut);
+      for (const { place, ranges } of this.parts()) segment.settled.removeSeries(place, ranges);
     }
     return points;
   }
 
+  /** As `settle`, after the segment was dropped. */
+  settleDropped(inputs: Uint32Array): number {
+    const before = this.#left;
+    this.#remove(inputs);
+    return before - this.#left;
+  }
+
   release(): void {
-    const { series } = this;
+    const { records, bySeries, leftOut } = this.#cut;
     const { taken, settled } = this.segment;
-    if (series.bySeries || this.#asWhole) {
-      for (const { place, ranges } of series.parts()) taken.removeSeries(place, ranges);
+    if (bySeries || this.#asWhole) {
+      for (const { place, ranges } of this.parts()) taken.removeSeries(place, ranges);
       return;
     }
-    taken.removeWhole(series.records, series.leftOut);
+    taken.removeWhole(records, leftOut);
     // `removeWhole` also removed the settled series, which stay taken.
     for (const [place, ranges] of settled.series) taken.addSeries(place, ranges);
+  }
+
+  /** Removes the series of these inputs. Returns the indices of those that were unsettled. */
+  #remove(inputs: Uint32Array): Uint32Array {
+    const removed = new Uint32Array(inputs.length);
+    let count = 0;
+    for (let i = 0; i < inputs.length; i++) {
+      const input = inputs[i]!;
+      // Usually all series are settled at once, in this order.
+      const at = this.#inputs[i] === input ? i : this.#find(input);
+      if (this.#inputs[at] !== input || this.#points[at] === 0) continue;
+      removed[count++] = at;
+      this.#left -= this.#points[at]!;
+      this.#points[at] = 0;
+      this.#count--;
+    }
+    return removed.subarray(0, count);
+  }
+
+  #part(at: number): SeriesPart {
+    const { records, leftOut } = this.#cut;
+    const place = this.#places[at]!;
+    const missing = leftOut.get(place);
+    return { place, points: this.#points[at]!, ranges: missing ? records.minus(missing) : records };
+  }
+
+  #find(input: number): number {
+    let low = 0;
+    let high = this.#inputs.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (this.#inputs[middle]! < input) low = middle + 1;
+      else high = middle;
+    }
+    return low;
   }
 }

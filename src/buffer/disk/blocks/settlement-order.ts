@@ -14,10 +14,7 @@ export interface BlockSettlement {
   readonly refused: number;
 }
 
-interface LeasedInputs {
-  readonly series: Pick<Lease["series"], "count" | "has">;
-  readonly late: ReadonlySet<number>;
-}
+type LeasedInputs = Pick<Lease, "count" | "has" | "late">;
 
 interface Waiting {
   readonly settlement: BlockSettlement;
@@ -73,7 +70,7 @@ export class SettlementOrder {
   /** Whether all unsettled inputs of the block had a discarded settlement. It must then be released. */
   isRevoked(block: number): boolean {
     const revoked = this.#revoked.get(block);
-    return revoked !== undefined && this.#leased.get(block)?.series.count === revoked.size;
+    return revoked !== undefined && this.#leased.get(block)?.count === revoked.size;
   }
 
   /** To be called before the block is released. Returns the blocks that must be released with it. */
@@ -109,7 +106,7 @@ export class SettlementOrder {
   }
 
   #blocks(id: number, inputs: Uint32Array): boolean {
-    const series = this.#leased.get(id)?.series;
-    return series !== undefined && inputs.some((input) => series.has(input));
+    const lease = this.#leased.get(id);
+    return lease !== undefined && inputs.some((input) => lease.has(input));
   }
 }

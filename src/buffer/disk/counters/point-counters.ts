@@ -16,6 +16,8 @@ export class PointCounters {
   opens = 1;
   losses = new LossCounters();
   removed = new RemovedRanges();
+  /** True if the state on disk is out of date: points were appended, settled or lost since, or segments removed. */
+  changed = true;
 
   static from(state: BufferState | undefined): PointCounters {
     const counters = new PointCounters();
@@ -35,11 +37,13 @@ export class PointCounters {
 
   /** Counts `points` as done; the service refused `refused` of them for good and has the others. */
   settle(points: number, refused: number): void {
+    this.changed = true;
     this.refused += Math.min(refused, points);
     this.settled += points - Math.min(refused, points);
   }
 
   lose(reason: LossReason, loss: LostRange, first: number, end: number): void {
+    this.changed = true;
     this.losses.add(reason, loss);
     this.removed.add(first, end, loss.points, reason);
   }

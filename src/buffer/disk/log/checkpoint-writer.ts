@@ -31,8 +31,6 @@ export class CheckpointWriter {
   #removed: SegmentState[] = [];
   #persistedAt = Number.NEGATIVE_INFINITY;
   #now: TimestampPair;
-  /** True if the state on disk is out of date. */
-  changed = true;
 
   constructor(options: CheckpointWriterOptions) {
     this.#options = options;
@@ -50,8 +48,8 @@ export class CheckpointWriter {
   }
 
   persistWhenDue(now: TimestampPair): void {
-    const { leases } = this.#options;
-    if ((this.changed || leases.changed) && now.monotonic - this.#persistedAt >= persistEveryMs) this.persist(now);
+    const isDue = now.monotonic - this.#persistedAt >= persistEveryMs;
+    if (isDue && this.#options.counters.changed) this.persist(now);
   }
 
   /**
@@ -95,7 +93,7 @@ export class CheckpointWriter {
       points += range.points;
     }
     counters.removed.add(segment.first, segment.endSequence, points, reason);
-    this.changed = true;
+    counters.changed = true;
     const message = reason === "missing" ? "stored points are missing" : "dropped the oldest points";
     if (points > 0) note("error", { points, reason, segment: segment.name }, message);
     this.persist(now);
@@ -113,11 +111,10 @@ export class CheckpointWriter {
   }
 
   #write(now: TimestampPair): void {
-    const { leases, stateFile } = this.#options;
+    const { counters, stateFile } = this.#options;
     this.#now = now;
     stateFile.write(this.#state(now), true);
-    this.changed = false;
-    leases.changed = false;
+    counters.changed = false;
   }
 
   #remove(): number {
@@ -139,7 +136,7 @@ export class CheckpointWriter {
       note("warn", { err: String(error) }, "a segment could not be removed");
     }
     // The state on disk still lists these segments. The next one drops them, or tries again to sync the folder.
-    this.changed = true;
+    counters.changed = true;
     return gone.length;
   }
 

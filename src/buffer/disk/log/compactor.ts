@@ -211,7 +211,7 @@ export class Compactor {
     segment.replace(header, target);
     counters.removed.add(segment.endSequence, endBefore);
     leases.keepIndex(segment);
-    checkpoints.changed = true;
+    counters.changed = true;
     file.close();
     disk.syncFolder(folder);
   }

@@ -18,6 +18,7 @@ const againAfterMs = 3_600_000;
 /** Returns a function that checks one piece if due. It never throws. */
 export function openScrubber({
   checksum,
+  counters,
   disk,
   checkpoints,
   note,
@@ -77,7 +78,7 @@ export function openScrubber({
         segment.index = undefined;
         leases.index(segment);
         // Persist the loss at once: otherwise a power cut would make the reported count go down.
-        if (leases.changed) checkpoints.persist(now);
+        if (counters.changed) checkpoints.persist(now);
       }
     } catch (error) {
       note("error", { segment: segment.name, err: String(error) }, "a segment cannot be read");

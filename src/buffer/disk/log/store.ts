@@ -95,7 +95,7 @@ export class Store {
     this.#noteAppended(group.times.subarray(0, admission.count));
     this.#counters.duplicates += admission.duplicates;
     this.#counters.collided += admission.collided;
-    this.#checkpoints.changed = true;
+    this.#counters.changed = true;
   }
 
   take(request: TakeRequest): Taken {

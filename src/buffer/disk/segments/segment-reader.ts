@@ -3,6 +3,7 @@ import { type Disk, type DiskFile, readFile, readFully } from "../files/disk.ts"
 import { readPoints, type SeriesVisitor } from "../format/columns.ts";
 import { type Checksum, isPayloadWhole, type RecordHeader, readRecordHeader } from "../format/record.ts";
 import { type SegmentIndex, scanSegment } from "../format/segment-index.ts";
+import type { LogParts } from "./environment.ts";
 import type { Segment } from "./segment.ts";
 
 const windowBytes = 2 ** 20;
@@ -22,6 +23,46 @@ export function loadIndex(disk: Disk, segment: Segment, limit: number, checksum:
   const index = scanSegment(readFile(disk, segment.path), { first, salt: known, limit, end, durable: end, checksum });
   segment.header = { ...segment.header, salt: index.salt ?? salt };
   return index;
+}
+
+const mostKept = 2;
+
+/** The indices of the segments used last. */
+export class IndexCache {
+  readonly #parts: LogParts;
+  /** Least recently used first. */
+  readonly #kept: Segment[] = [];
+
+  constructor(parts: LogParts) {
+    this.#parts = parts;
+  }
+
+  /** Calls `onLoad` if it had to read the file. Throws the disk's error. */
+  of(segment: Segment, onLoad: (index: SegmentIndex) => void): SegmentIndex {
+    const known = this.#kept.indexOf(segment);
+    if (known >= 0) this.#kept.push(...this.#kept.splice(known, 1));
+    if (segment.index) return segment.index;
+    const { disk, checksum, segments } = this.#parts;
+    const limit = segments[segments.indexOf(segment) + 1]?.first ?? Number.POSITIVE_INFINITY;
+    const index = loadIndex(disk, segment, limit, checksum);
+    segment.index = index;
+    onLoad(index);
+    this.keep(segment);
+    return index;
+  }
+
+  keep(segment: Segment): void {
+    if (!this.#kept.includes(segment)) this.#kept.push(segment);
+    while (this.#kept.length > mostKept) {
+      const oldest = this.#kept.shift();
+      if (oldest) oldest.index = undefined;
+    }
+  }
+
+  forget(segment: Segment): void {
+    const at = this.#kept.indexOf(segment);
+    if (at >= 0) this.#kept.splice(at, 1);
+  }
 }
 
 export class SegmentReader implements Disposable {
