@@ -178,7 +178,8 @@ async function answer(
 }
 
 function route(routes: Routes, request: IncomingMessage): Route {
-  const path = (request.url ?? "").split("?")[0] ?? "";
+  // The address may be absolute (RFC 9112, 3.2.2).
+  const path = URL.parse(request.url ?? "", "http://localhost")?.pathname ?? "";
   const verbs = Object.hasOwn(routes, path) ? routes[path] : undefined;
   if (!verbs) throw new HttpRefusal(404, "not_found", `there is nothing at ${path}; requests go to /v1/rpc`);
   const verb = request.method ?? "";

@@ -1,4 +1,6 @@
 import { request } from "node:http";
+import { connect } from "node:net";
+import { text } from "node:stream/consumers";
 import { gzipSync } from "node:zlib";
 import { afterAll, expect, test } from "vitest";
 import { Secret } from "../../src/core/secret.ts";
@@ -161,6 +163,13 @@ test("1.0 has only the integration methods, an absent header means the newest st
   const unknown = await shared.call("integration.insert", emptyInsert, { version: "3.0" });
   expect(unknown.status).toBe(400);
   expect(unknown.text).toContain("1.0, 1.1beta1, 1.1");
+});
+
+test("a request may name the whole address, as to a proxy", async () => {
+  const { hostname, port } = new URL(shared.url);
+  const socket = connect({ host: hostname, port: Number(port) });
+  socket.end(`GET ${shared.url}/rpc HTTP/1.1\r\nhost: ${hostname}:${port}\r\nconnection: close\r\n\r\n`);
+  expect(await text(socket)).toContain("405 Method Not Allowed");
 });
 
 test.each([
