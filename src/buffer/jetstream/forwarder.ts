@@ -72,6 +72,11 @@ export class Forwarder {
   #points = 0;
   #bytes = 0;
   #hasMoved = false;
+  /**
+   * Points that waited in the local buffer at the start, less those settled since. Once they are settled, it does not know
+   * which points replace them. Undefined: none waits any more.
+   */
+  #fromBefore: number | undefined;
   #paused: ForwarderStatus["paused"];
   readonly #lag = new ForwardLag();
 
@@ -112,6 +117,7 @@ export class Forwarder {
     const { stream, state, node } = this.#options;
     const parts = { stream, state, node, epoch: this.#epoch, names: this.#names, tail, unkept: this.#unkept };
     this.#frames = new NodeFrames(parts, this.#hasMoved, this.#runtime);
+    this.#fromBefore = buffer.stats().unsettledPoints;
     await using reader = await buffer.reader();
     await this.#untilDone(signal, () => this.#names.open());
     for (;;) {
@@ -143,6 +149,7 @@ export class Forwarder {
     if (live) await this.#forward(reader, live, signal);
     const old = await reader.take("backlog", { wait: false, maxPoints: maxFramePoints }, signal);
     if (old) await this.#forward(reader, old, signal);
+    else this.#fromBefore = undefined;
     if (live || old) return (live?.points ?? 0) + (old?.points ?? 0);
     // Also wake up when the next check of the stream is due.
     const due = new AbortController();
@@ -176,6 +183,7 @@ export class Forwarder {
       const series = all.filter((at) => isLate(at) === late);
       for (const group of byPoints(block, series)) await this.#publishSeries(block, group, late, signal);
     }
+    if (this.#fromBefore !== undefined && (this.#fromBefore -= block.points) <= 0) this.#published.coverPublished();
     await reader.settle([{ block: block.id, inputs: block.inputs }]);
   }
 

@@ -21,9 +21,12 @@ export interface KeptFrame {
   /** Sequence in the stream with this creation time. */
   readonly sequence: number;
   readonly created: string;
+  /** Known as settled; it stays behind frames that are not. */
+  readonly isSettled: boolean;
 }
 
 interface Place extends KeptFrame {
+  isSettled: boolean;
   readonly file: number;
   readonly offset: number;
   readonly bytes: number;
@@ -110,7 +113,10 @@ export class KeptTail implements AsyncDisposable {
     return reader.raw(reader.left);
   }
 
-  /** Removes frames that are settled, too old, or beyond the size limit. `unkept` stores those that are not settled. */
+  /**
+   * Removes frames that are too old, beyond the size limit, or settled with all before them: values of a later frame may
+   * replace those of one that is not settled. `unkept` stores removed frames that are not settled.
+   */
   async trim(
     isSettled: (header: FrameHeader) => boolean,
     unkept: (frames: readonly UnkeptFrame[]) => Promise<void>,
@@ -119,13 +125,16 @@ export class KeptTail implements AsyncDisposable {
     const leaving: UnkeptFrame[] = [];
     const removed: [name: string, bytes: number][] = [];
     let left = this.#bytes;
+    let areSettled = true;
     for (const [name, place] of this.#places) {
       const { header, sequence, created, since, bytes } = place;
+      place.isSettled ||= isSettled(header);
       const isOver = this.#clock.monotonic() - since > keepMs || left > keepBytes;
-      if (!isOver && !isSettled(header)) continue;
+      if (!isOver) areSettled &&= place.isSettled;
+      if (!isOver && !areSettled) continue;
       left -= bytes;
       removed.push([name, bytes]);
-      if (isSettled(header)) continue;
+      if (place.isSettled) continue;
       try {
         leaving.push({ frame: decodeFrame(await this.read(place)), sequence, created });
       } catch {
@@ -155,11 +164,11 @@ export class KeptTail implements AsyncDisposable {
     return join(this.#options.directory, `tail-${number}.log`);
   }
 
-  #note(frame: KeptFrame, file: number, offset: number, bytes: number): void {
+  #note(frame: Omit<KeptFrame, "isSettled">, file: number, offset: number, bytes: number): void {
     const name = nameOf(frame.header);
     this.#bytes += bytes - (this.#places.get(name)?.bytes ?? 0);
     // A republished frame keeps its position in the order.
-    this.#places.set(name, { ...frame, file, offset, bytes, since: this.#clock.monotonic() });
+    this.#places.set(name, { ...frame, file, offset, bytes, since: this.#clock.monotonic(), isSettled: false });
   }
 
   async #writable(): Promise<FileHandle> {

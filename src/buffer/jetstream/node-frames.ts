@@ -6,8 +6,16 @@ import type { KeyBucket, PointStream } from "../../cluster/jetstream.ts";
 import { AgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { KeptFrame, KeptTail } from "./kept-tail.ts";
+import { renew } from "./newer-values.ts";
 import { readSettlement, SettledFrames } from "./settled-frames.ts";
-import { decodeFrameHeader, epochKey, type FrameHeader, messageIdOf } from "./stream-frame.ts";
+import {
+  decodeFrame,
+  decodeFrameHeader,
+  encodeFrame,
+  epochKey,
+  type FrameHeader,
+  messageIdOf,
+} from "./stream-frame.ts";
 import { type PublishedNames, subjectOf } from "./stream-names.ts";
 import type { UnkeptFrames } from "./unkept-frames.ts";
 
@@ -72,6 +80,11 @@ export class NodeFrames {
     this.#mustVerify = true;
   }
 
+  /** To be called before values of times that were published may come without being marked as late. */
+  coverPublished(): void {
+    this.#floor = Math.max(this.#floor, this.latest);
+  }
+
   /** To be called when a call of the stream has failed: the next one verifies first. */
   mustVerify(): void {
     this.#mustVerify = true;
@@ -132,11 +145,12 @@ export class NodeFrames {
     const isUpTo = (kept: FrameHeader) =>
       header !== undefined && epochKey(kept) === epochKey(header) && kept.number <= header.number;
     const present = frames.findLastIndex((kept) => isUpTo(kept.header));
-    const lost = frames.filter(({ sequence, created: stream }, i) => {
+    const lost = frames.filter(({ sequence, created: stream, isSettled }, i) => {
+      if (isSettled) return false;
       if (isOthers) return stream !== created || sequence < firstSequence;
       return i > present || sequence < firstSequence;
     });
-    const again = lost.length > 0 ? await this.#republish(lost) : header;
+    const again = lost.length > 0 ? await this.#republish(lost, frames) : header;
     this.#mustVerify = false;
     this.#verifiedAt = this.#runtime.clock.monotonic();
     return again;
@@ -165,12 +179,19 @@ export class NodeFrames {
   }
 
   /** Publishes in order, with new message IDs: the servers may remember the ID of a message that they lost. */
-  async #republish(lost: readonly KeptFrame[]): Promise<FrameHeader | undefined> {
+  async #republish(lost: readonly KeptFrame[], all: readonly KeptFrame[]): Promise<FrameHeader | undefined> {
     const { log, random } = this.#runtime;
+    const isLost = new Set(lost);
+    // Those that are not late have no times of earlier frames. Those that are lost too follow in order.
+    const late = all.flatMap((kept, at) => (kept.header.late && !isLost.has(kept) ? [{ kept, at }] : []));
     const round = Math.floor(random() * 2 ** 32).toString(36);
     log.warn({ messages: lost.length }, "the cluster has lost messages; publishing them again");
     for (const kept of lost) {
-      const frame = await this.#parts.tail.read(kept);
+      const at = late.length > 0 ? all.indexOf(kept) : 0;
+      const frame = await this.#renewed(
+        kept,
+        late.flatMap((later) => (later.at > at ? [later.kept] : [])),
+      );
       const sequence = await this.#stored(frame, `${messageIdOf(kept.header)}.${round}`);
       if (sequence === undefined)
         throw new AgentError("CLUSTER_UNREACHABLE", `another process publishes as ${this.#parts.node}`);
@@ -178,6 +199,17 @@ export class NodeFrames {
       this.#republished++;
     }
     return lost.at(-1)?.header;
+  }
+
+  /** The frame with the newest values that the node has published for its times. `later`: frames that may have some. */
+  async #renewed(kept: KeptFrame, later: readonly KeptFrame[]): Promise<Uint8Array> {
+    const { tail } = this.#parts;
+    const bytes = await tail.read(kept);
+    if (later.length === 0) return bytes;
+    const frame = decodeFrame(bytes);
+    let isRenewed = false;
+    for (const one of later) isRenewed = renew(frame, decodeFrame(await tail.read(one))) || isRenewed;
+    return isRenewed ? encodeFrame(frame, frame, [...frame.numbers.keys()], [...frame.numbers]) : bytes;
   }
 
   async #raiseFloor(): Promise<void> {

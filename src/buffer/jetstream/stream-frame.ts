@@ -64,7 +64,7 @@ const writer = new ByteWriter();
 /** `series`: the series of `columns` to encode. `numbers`: their dictionary numbers. */
 export function encodeFrame(
   header: FrameHeader,
-  columns: SeriesColumns,
+  columns: Pick<SeriesColumns, "timeStarts" | "valueStarts" | "times" | "values">,
   series: readonly number[],
   numbers: readonly number[],
 ): Uint8Array {

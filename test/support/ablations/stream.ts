@@ -3,6 +3,7 @@ import type { Ablation } from "./ablation.ts";
 
 const loss = "unit/buffer/jetstream/cluster-loss.test.ts";
 const blocked = "unit/buffer/jetstream/blocked.test.ts";
+const newer = "unit/buffer/jetstream/newer-values.test.ts";
 const terms = "unit/buffer/jetstream/terms.test.ts";
 
 export const streamAblations: readonly Ablation[] = [
@@ -19,6 +20,30 @@ export const streamAblations: readonly Ablation[] = [
     code: "i > present || sequence < firstSequence",
     without: "(i > present && sequence > this.#last) || sequence < firstSequence",
     test: loss,
+  },
+  {
+    safeguard: "publishing the newest values again instead of those that they have replaced",
+    file: "buffer/jetstream/node-frames.ts",
+    code: "if (later.length === 0) return bytes;",
+    without: "if (later.length >= 0) return bytes;",
+    test: newer,
+    name: "lose what is settled",
+  },
+  {
+    safeguard: "keeping settled frames whose values replace those of unsettled ones",
+    file: "buffer/jetstream/kept-tail.ts",
+    code: "areSettled &&= place.isSettled",
+    without: "areSettled = place.isSettled",
+    test: newer,
+    name: "delivered in part",
+  },
+  {
+    safeguard: "marking times as late that waited in the local buffer at the start",
+    file: "buffer/jetstream/forwarder.ts",
+    code: "(this.#fromBefore -= block.points) <= 0",
+    without: "(this.#fromBefore -= block.points) < -1e15",
+    test: newer,
+    name: "waited at the start",
   },
   {
     safeguard: "expecting the node's own last message when publishing",
