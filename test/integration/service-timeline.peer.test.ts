@@ -43,8 +43,8 @@ interface Opened extends AsyncDisposable {
   readonly complaints: readonly string[];
 }
 
-async function openPage(url: string, origin: string): Promise<Opened> {
-  const page = await browser.newPage({ viewport: { width: 1_200, height: 900 } });
+async function openPage(url: string, origin: string, viewport = { width: 1_200, height: 900 }): Promise<Opened> {
+  const page = await browser.newPage({ viewport });
   const complaints: string[] = [];
   page.on("console", (message) => complaints.push(`${message.type()}: ${message.text()}`));
   page.on("pageerror", (error) => complaints.push(`error: ${error.message}`));
@@ -110,6 +110,24 @@ test("the resolution follows the zoom, from one value for many seconds down to e
   expect(await page.locator("#live").isChecked()).toBe(false);
   expect(await page.locator("#signals").textContent()).toContain("<img src=x onerror=alert(1)>");
   expect(opened.complaints).toEqual([]);
+});
+
+test("on a phone a name without a space stays on the screen, next to the button that publishes it", async () => {
+  await using service = await testService({ namespace: "acme" });
+  const name = "Plant7.Hall3.Press12.Hydraulics.Pump2.MotorTemperature.Bearing";
+  await service.call("integration.saveSignals", { integration, inputs: { press: { name } } });
+  const url = `${service.pageUrl}#${integration}:${encodeURIComponent(password)}`;
+  await using opened = await openPage(url, service.pageUrl, { width: 390, height: 844 });
+  const { page } = opened;
+  const button = await row(page, "press").getByRole("button", { name: "Publish" }).boundingBox();
+  expect((button?.x ?? 390) + (button?.width ?? 0)).toBeLessThanOrEqual(390);
+});
+
+test("a link with more signals than can be plotted says how many are", async () => {
+  await using service = await testService();
+  const items = Array.from({ length: 51 }, (_, i) => `c8ktonqsahsmemfs${String(i).padStart(4, "0")}`);
+  await using opened = await openPage(`${service.pageUrl}#items=${items.join(",")}&last=900`, service.pageUrl);
+  await opened.page.getByText("The link names 51 signals; the first 50 are plotted.").waitFor();
 });
 
 test("a wrong password and an unreachable service are shown on the page", async () => {

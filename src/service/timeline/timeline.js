@@ -178,8 +178,10 @@ function writeAddress() {
 
 function readAddress() {
   const given = new URLSearchParams(location.hash.slice(1));
-  for (const item of (given.get("items") ?? "").split(","))
-    if (plotted.size < maxItems && /^[a-v0-9]{20}$/.test(item)) plotted.set(item, colors[plotted.size % colors.length]);
+  const items = new Set((given.get("items") ?? "").split(",").filter((item) => /^[a-v0-9]{20}$/.test(item)));
+  for (const item of [...items].slice(0, maxItems)) plotted.set(item, colors[plotted.size % colors.length]);
+  const left = items.size - plotted.size;
+  problem("toggle", left > 0 && new Error(`The link names ${items.size} signals; the first ${maxItems} are plotted.`));
   const [from, to] = [Date.parse(given.get("from")), Date.parse(given.get("to"))];
   if (from < to) {
     byId("live").checked = false;
