@@ -69,7 +69,10 @@ export class Chart {
     const range = (_u, low, high) => {
       if (low === null) return [0, top ?? 1];
       const [from, to] = [zero ? Math.min(0, low) : low, Math.max(high, top ?? high)];
-      return from === to ? [from - (zero ? 0 : 1), to + 1] : uPlot.rangeNum(from, to, 0.1, zero);
+      // An axis needs two different numbers: 6e22 + 1 is 6e22.
+      const margin = Math.max(1, Math.abs(to) * 1e-4);
+      const isFlat = to - from <= Math.abs(to) * 1e-12;
+      return isFlat ? [from - (zero ? 0 : margin), to + margin] : uPlot.rangeNum(from, to, 0.1, zero);
     };
     this.#plot = new uPlot(
       {
@@ -121,7 +124,7 @@ function lonely(u, series) {
 /** Width of the axis of values: `1.5e+31 °C` needs more than `20 V`. */
 function widthOf(labels) {
   const longest = (labels ?? []).reduce((most, label) => Math.max(most, label.length), 0);
-  return Math.min(200, Math.max(74, 16 + longest * 7));
+  return Math.min(200, Math.max(74, 22 + longest * 7));
 }
 
 const times = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
