@@ -69,6 +69,12 @@ export interface ProbeRow {
   readonly near: boolean;
 }
 
+/** A format other than the configured one, as the configuration would have it, and the value that it gives. */
+export interface OtherFormat {
+  readonly format: string;
+  readonly value: number;
+}
+
 /** The device that `browse` connects to, and the credentials. */
 export interface BrowseTarget {
   readonly url: string;

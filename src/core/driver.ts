@@ -8,6 +8,7 @@ import type {
   DriverExample,
   Explorer,
   OfferedEndpoint,
+  OtherFormat,
   ProbeRow,
   ProbeTarget,
   SecurityFinding,
@@ -188,6 +189,11 @@ export interface Driver<
   endpoints?(target: BrowseTarget, runtime: Runtime, signal: AbortSignal): Promise<readonly OfferedEndpoint[]>;
   /** Reads one place of a device in every plausible interpretation, the likeliest first. */
   probe?(target: ProbeTarget, runtime: Runtime, signal: AbortSignal): Promise<readonly ProbeRow[]>;
+  /**
+   * What the device's data would be in other formats, the likeliest first, given the value read for `tag`. Empty if the
+   * value does not tell the data. Undefined: devices describe the formats of their values.
+   */
+  otherFormats?(tag: DriverTag<Tag>, value: number): readonly OtherFormat[];
   /** Certificates of devices, if a person decides which ones the agent trusts. */
   readonly certificates?: TrustStore;
   /** Protection of a source with these options, as far as it is known without a connection. Undefined: unknown. */

@@ -1,6 +1,7 @@
 // Everything about one tag, for its page.
 import type { ConfiguredSource } from "../../config/format/config.ts";
 import type { Position } from "../../config/nodes/node.ts";
+import type { OtherFormat } from "../../core/commissioning.ts";
 import { defined } from "../../lib/values/defined.ts";
 import type { InspectedInput, Mapping } from "../../mapping/mapping.ts";
 import { tagStatus } from "./snapshot.ts";
@@ -12,6 +13,8 @@ export interface TagDetail extends Pick<InspectedInput, "rules" | "latest"> {
   /** Points of this input, and readings that `report` suppressed, since the source was started. */
   readonly stored: number;
   readonly filtered: number;
+  /** The latest raw value in other formats; see `Driver.otherFormats`. */
+  readonly otherFormats?: readonly OtherFormat[];
   readonly source: Pick<SourceStatus, "name" | "type" | "url" | "state" | "error" | "remedy">;
   /** Where the tag is written. Left out if the configuration changed and no longer has it. */
   readonly place?: Position;
@@ -37,12 +40,17 @@ export function tagDetail(
   const { name, type, url, state: sourceState, error, remedy } = monitor.status();
   const { places } = configured ?? {};
   const [place, template] = [places?.at(tag), places?.template(tag)];
+  const [last] = latest;
+  const options = configured?.tags[tag];
+  const otherFormats =
+    options && last?.type === "number" ? configured.driver.otherFormats?.(options, Number(last.raw)) : undefined;
   return {
     status: tagStatus(name, state),
     stored: state.stored,
     filtered: state.filtered,
     rules,
     latest,
+    ...(otherFormats && { otherFormats }),
     source: {
       name,
       type,

@@ -2,6 +2,7 @@
 import type { Driver, Forecast } from "../../core/driver.ts";
 import { connectionOf } from "./config/endpoint.ts";
 import { modbusOptions, modbusTag } from "./config/options.ts";
+import { otherFormats } from "./config/other-formats.ts";
 import { plan } from "./config/plan.ts";
 import { configFaults, type ModbusConfig, pollTargets } from "./config/tag-reads.ts";
 import { gapMs, wireMs } from "./connection/serial-stream.ts";
@@ -29,6 +30,7 @@ export const modbusDriver: Driver<"modbus", typeof modbusOptions, typeof modbusT
   search: async (target, runtime, signal) =>
     (await import("./discovery/search.ts")).searchModbus(target, runtime, signal),
   probe: async (target, runtime, signal) => (await import("./discovery/probe.ts")).probeModbus(target, runtime, signal),
+  otherFormats,
   findings: () => [
     {
       state: "weak",

@@ -12,6 +12,7 @@ import { words } from "./words.js";
 const given = new URLSearchParams(location.search);
 const asked = { source: given.get("source") ?? "", tag: given.get("tag") ?? "0", input: given.get("input") ?? "" };
 const everyMs = 2_000;
+const mostFormats = 4;
 /** Values from the service are asked for again after this long. */
 const seriesMs = 30_000;
 
@@ -51,7 +52,7 @@ async function refresh() {
   void showPlot();
 }
 
-function show({ status, stored, filtered, rules, latest, source, place, text: written }) {
+function show({ status, stored, filtered, rules, latest, otherFormats = [], source, place, text: written }) {
   const { word, level } = words.quality[status.quality ?? "none"];
   pill(byId("overall"), word, level);
   unit = status.unit ? ` ${status.unit}` : "";
@@ -71,6 +72,7 @@ function show({ status, stored, filtered, rules, latest, source, place, text: wr
     ],
     ["address", status.address || "not known yet"],
     ["raw value", latest[0]?.raw ?? "shown with the next reading"],
+    ...(otherFormats.length > 0 ? [["in other formats", formatsOf(otherFormats)]] : []),
     ["rules", rules.join(", ")],
     ["readings", `${format.count(status.readings)}, of which ${format.count(status.failures)} without a usable value`],
     [
@@ -99,6 +101,12 @@ function show({ status, stored, filtered, rules, latest, source, place, text: wr
   );
   setText(byId("text-place"), place === undefined ? "not in the present configuration" : `${place.file}:${place.line}`);
   setLines(text, [written ?? ""]);
+}
+
+/** A wrong type or order is seen by what another one gives. */
+function formatsOf(others) {
+  const shown = others.slice(0, mostFormats).map(({ format: other, value }) => `${format.value(value)} as ${other}`);
+  return shown.join("; ");
 }
 
 function createReading() {

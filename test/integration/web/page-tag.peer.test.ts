@@ -61,6 +61,21 @@ test("a tag has its value, raw values, clock, rules, what became of each reading
   expect(complaints).toEqual([]);
 });
 
+test("a value in a wrong byte order is drawn, and what other orders give is next to it", async () => {
+  const wrong = tagWith({ value: 5.755442e22, unit: "W" });
+  const otherFormats = [
+    { format: "hr:1 f32 abcd", value: 229.5 },
+    { format: "hr:1 u32 abcd", value: 1_130_725_376 },
+  ];
+  const tag = () => ({ ...detail, status: wrong, otherFormats });
+  await using opened = await openPage(browser, { snapshot: () => statusWith({ tags: [wrong] }), tag }, { path });
+  const { page, complaints } = opened;
+  await page.getByText("229.5 as hr:1 f32 abcd; 1,130,725,376 as hr:1 u32 abcd").waitFor();
+  await page.locator("#plot .u-axis").first().waitFor();
+  await page.locator("#plot .u-over").waitFor();
+  expect(complaints).toEqual([]);
+});
+
 test("on a phone the columns of the readings have their headings above them", async () => {
   const phone = { path, viewport: { width: 390, height: 844 } };
   await using opened = await openPage(browser, { snapshot: () => statusWith(), tag: () => detail }, phone);
