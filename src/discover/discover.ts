@@ -267,7 +267,7 @@ export class Discover implements AsyncDisposable {
   }
 }
 
-const gone = failed(410, "this connection was closed", "connect again");
+const gone = failed(410, "this connection was closed", "connect again", { gone: true });
 
 function done(body: object): DiscoverAnswer {
   return { status: 200, body: { ok: true, ...body } };

@@ -61,11 +61,11 @@ export interface ConfigPlace {
 /** Rejects with `CONFIG_INVALID` if the present configuration is invalid. */
 export async function propose(
   look: Look,
-  { name, template, nodes }: ProposeRequest,
+  { name, source: existing = look.source, template, nodes }: ProposeRequest,
   { file: main, environment }: ConfigPlace,
 ): Promise<Proposal> {
   const { config, files } = await loadWith(main, environment);
-  const source = look.source ?? name;
+  const source = existing ?? name;
   if (source === undefined) throw new AgentError("CONFIG_INVALID", "a new source needs a name");
   const typed = nodes.flatMap(({ input }) => input ?? []);
   const taken = new Set([...config.sources.flatMap(({ rules }) => rules.map(({ input }) => input)), ...typed]);
@@ -75,12 +75,12 @@ export async function propose(
     return { unit: typeof unit === "number" ? unit : undefined, text: tagEntry({ tag, signal }, inputs[i] ?? "") };
   });
   const { refusal, ...written } =
-    look.source === undefined
+    existing === undefined
       ? await asNewSource(look, source, tags, { file: main, environment }, config)
-      : await asAddition(look.source, tags, files);
+      : await asAddition(existing, tags, files);
   const { file, before, after, secret } = written;
   const repeated =
-    look.source === undefined
+    existing === undefined
       ? []
       : tagsLike(
           before ?? "",

@@ -49,8 +49,10 @@ const chosenNode = browsedNode.extend({
 
 export const proposeRequest = z.strictObject({
   look,
-  /** Name of a new source. Undefined: tags for the source of the look. */
+  /** Name of a new source. Undefined: tags for a source that exists. */
   name: sourceName.optional(),
+  /** A source that was written for this address before. Undefined: the source of the look. */
+  source: sourceName.optional(),
   template: text(300).default("{path}"),
   nodes: z.array(chosenNode).min(1).max(5_000),
 });

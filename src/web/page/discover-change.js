@@ -1,15 +1,18 @@
 // Names for the ticked tags, the difference of the file that would be written, and writing it.
-import { byId, copyButton, element, plain, setHidden, setLines, setText } from "./element.js";
+import { byId, cells, copyButton, element, keyed, plain, setHidden, setLines, setText } from "./element.js";
 import * as format from "./format.js";
+import { words } from "./words.js";
 
 const settleMs = 400;
 /** Errors and warnings that are shown. Many tags may have the same one. */
 const mostIssues = 3;
 
 export class Change {
+  /** What was written last: the source and its Input IDs. Undefined: nothing, or the person has chosen others since. */
+  written;
   #ask;
   #look;
-  #written;
+  #wrote;
   #chosen = new Map();
   /** Input IDs that the person has typed, by key. */
   #typed = new Map();
@@ -18,11 +21,11 @@ export class Change {
   #timer;
   #turn = 0;
 
-  /** `written` is called after a successful write. */
-  constructor(ask, look, written) {
+  /** `wrote` is called after a successful write. */
+  constructor(ask, look, wrote) {
     this.#ask = ask;
     this.#look = look;
-    this.#written = written;
+    this.#wrote = wrote;
     const text = byId("change-text");
     text.after(copyButton(() => this.#proposal?.yaml ?? "", "Copy YAML"));
     for (const id of ["naming-source", "naming-template"])
@@ -69,8 +72,10 @@ export class Change {
     });
     const name = byId("naming-source").value.trim();
     const template = byId("naming-template").value.trim() || "{path}";
-    this.#wish = { look: look.look, template, nodes, ...(look.source === undefined && { name }) };
+    const whose = look.source === undefined ? { name } : { source: look.source };
+    this.#wish = { look: look.look, template, nodes, ...whose };
     setHidden(byId("change"), false);
+    this.#showWritten(undefined);
     this.#say("");
     const answer = await this.#ask("propose", this.#wish, byId("change-error"));
     if (turn !== this.#turn) return;
@@ -130,6 +135,29 @@ export class Change {
     );
   }
 
+  /** The values of the tags that were written last, among the rows of the agent. */
+  showRecorded(rows) {
+    if (!this.written) return;
+    const inputs = new Set(this.written.inputs);
+    const own = rows.filter(({ source, input }) => source === this.written.source && inputs.has(input));
+    setHidden(byId("recorded"), own.length === 0);
+    keyed(
+      byId("recorded"),
+      own,
+      ({ input }) => input,
+      () => {
+        const row = cells({ input: "bdi", value: "span.value", state: "span.quiet" });
+        return { ...row, node: element("li", { className: "node" }, row.input, row.value, row.state) };
+      },
+      (row, { input, value, text, unit, quality, reason }) => {
+        const { word, level } = words.quality[quality ?? "none"];
+        setText(row.input, input);
+        setText(row.value, value === undefined ? "" : `${text ?? format.value(value)}${unit ? ` ${unit}` : ""}`);
+        setText(row.state, level === "good" || reason === undefined ? word : `${word}: ${reason}`);
+      },
+    );
+  }
+
   /** What becomes of the write, as texts and elements. */
   #say(...parts) {
     byId("write-state").replaceChildren(...parts);
@@ -153,7 +181,15 @@ export class Change {
       `Written to ${plain(file)}, and taken up: ${tags}. `,
       element("a", { attributes: { href: `./?source=${encodeURIComponent(source)}` }, text: "See the values" }),
     );
-    this.#written();
+    this.#showWritten({ source, inputs });
+    this.#wrote(source);
+  }
+
+  /** The difference gives way to the values of what was written. */
+  #showWritten(written) {
+    this.written = written;
+    for (const id of ["change-shown", "write"]) setHidden(byId(id), written !== undefined);
+    setHidden(byId("recorded"), true);
   }
 }
 

@@ -36,6 +36,7 @@ export class Nodes {
     byId("nodes-all").addEventListener("click", () => {
       for (const node of this.#shown) if (refusalOf(node) === undefined) this.chosen.set(node.key, node);
       this.#tick();
+      if (this.#isBranch()) void this.#tickBelow(this.#shown.filter(({ branch }) => branch));
     });
     byId("nodes-none").addEventListener("click", () => this.clear());
   }
@@ -116,13 +117,14 @@ export class Nodes {
     this.#later(false);
   }
 
-  /** Ticks the tags of a branch and of all branches below it. */
-  async #tickBelow(node) {
+  /** Ticks the tags of branches and of all branches below them. */
+  async #tickBelow(branches) {
     const look = this.#look();
     const opened = new Set();
-    const waiting = [node];
+    const waiting = [...branches];
     const found = new Map();
-    setText(byId("nodes-count"), `looking below ${plain(node.name)}`);
+    const where = branches.length === 1 ? plain(branches[0].name) : `${branches.length} branches`;
+    setText(byId("nodes-count"), `looking below ${where}`);
     for (let branch = waiting.shift(); branch; branch = waiting.shift()) {
       if (opened.has(branch.key)) continue;
       if (opened.size >= mostBranches || found.size >= mostBelow) break;
@@ -141,7 +143,7 @@ export class Nodes {
     for (const child of [...found.values()].slice(0, mostBelow)) this.chosen.set(child.key, child);
     const isCut = found.size >= mostBelow || opened.size >= mostBranches;
     const more = isCut ? "; there may be more: open the branch" : "";
-    setText(byId("nodes-count"), `${format.count(found.size)} ticked below ${plain(node.name)}${more}`);
+    setText(byId("nodes-count"), `${format.count(found.size)} ticked below ${where}${more}`);
     this.#tick();
   }
 
@@ -167,10 +169,15 @@ export class Nodes {
     byId("nodes-path").lastElementChild?.focus();
   }
 
+  /** Whether the nodes of one branch are shown. A search lists nodes of several branches. */
+  #isBranch() {
+    return this.#look()?.tree === true && byId("nodes-search").value.trim() === "";
+  }
+
   #show() {
-    // A search lists nodes of several branches.
     const isTree = this.#look()?.tree === true;
-    const isSearch = isTree && byId("nodes-search").value.trim() !== "";
+    const isSearch = isTree && !this.#isBranch();
+    setText(byId("nodes-all"), this.#isBranch() ? "Tick all here and below" : "Tick all shown");
     keyed(
       byId("nodes-list"),
       this.#shown,
@@ -223,7 +230,7 @@ export class Nodes {
   #belowButton(node) {
     const button = element("button", { className: "below", attributes: { type: "button" }, text: "tick all below" });
     setAttribute(button, "aria-label", `tick all below ${plain(node.name)}`);
-    button.addEventListener("click", () => void this.#tickBelow(node));
+    button.addEventListener("click", () => void this.#tickBelow([node]));
     return button;
   }
 

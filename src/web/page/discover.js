@@ -14,12 +14,21 @@ let look;
 /** Decisions of the person about this address. */
 let decided = {};
 
-new Stream(
-  () => ({ count: 1 }),
-  ({ status }) => {
+const change = new Change(ask, () => look, wrote);
+const nodes = new Nodes(
+  ask,
+  () => look,
+  () => change.show(nodes.chosen),
+);
+
+const stream = new Stream(
+  // New tags are the last ones of their source.
+  () => (change.written ? { source: change.written.source, first: Number.MAX_SAFE_INTEGER, count: 200 } : { count: 1 }),
+  ({ status, tags }) => {
     showAgent(status, "Add tags");
     setText(byId("overall"), status.overall.text);
     setClass(byId("overall"), `headline ${status.overall.level}`);
+    change.showRecorded(tags.rows);
   },
 );
 
@@ -37,18 +46,13 @@ export async function ask(action, body, error) {
     else if (answer.ok || answer.decision || answer.stale) return answer;
     else trouble([answer.reason, answer.remedy].filter(Boolean).join("\n"));
     if (answer?.waiting) showTrust(answer.waiting);
+    // The agent has closed it, as after a restart.
+    if (answer?.gone && look) void close();
   } catch {
     trouble("No answer from the agent.");
   }
   return undefined;
 }
-
-const change = new Change(ask, () => look, written);
-const nodes = new Nodes(
-  ask,
-  () => look,
-  () => change.show(nodes.chosen),
-);
 
 function isNew() {
   return source.value === "";
@@ -75,6 +79,7 @@ async function showPlaces() {
   );
   change.help(places.templateNames);
   showTrust(places.waiting);
+  if (document.activeElement === document.body) byId("device-url").focus();
 }
 
 function showObstacle(obstacle) {
@@ -116,7 +121,7 @@ async function open() {
   if (!answer?.ok) return;
   look = answer;
   setText(byId("device-state"), `connected: ${answer.url}`);
-  setHidden(byId("disconnect"), false);
+  showForm();
   change.begin(look);
   nodes.begin(look);
 }
@@ -124,23 +129,26 @@ async function open() {
 async function close() {
   const before = look;
   look = undefined;
-  setHidden(byId("disconnect"), true);
+  showForm();
   setText(byId("device-state"), "");
   nodes.end();
   if (before) await withToken("api/discover/close", { body: { look: before.look } }).catch(() => {});
 }
 
-function written() {
+function wrote(name) {
   nodes.clear();
-  if (look && !look.source) {
-    // Further tags belong to the source that is there now.
-    const name = byId("naming-source").value;
-    source.append(element("option", { attributes: { value: name }, text: name }));
-  }
+  stream.open();
+  if (!look || look.source) return;
+  // Further tags belong to the source that is there now.
+  look.source = name;
+  change.begin(look);
+  source.append(element("option", { attributes: { value: name }, text: name }));
 }
 
 function showForm() {
+  for (const node of document.querySelectorAll("[data-unconnected]")) setHidden(node, look !== undefined);
   for (const node of document.querySelectorAll("#device-form [data-new]")) setHidden(node, !isNew());
+  setHidden(byId("disconnect"), look === undefined);
 }
 
 source.addEventListener("change", () => {

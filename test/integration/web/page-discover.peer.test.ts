@@ -1,7 +1,7 @@
 // Finding and adding tags in a real Chromium: an OPC UA server of another make.
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Browser, Page } from "playwright-core";
+import type { Browser, Locator, Page } from "playwright-core";
 import { chromium } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
@@ -11,7 +11,7 @@ import { modbusDevice } from "../../support/modbus-device.ts";
 import { openMosquitto } from "../../support/mosquitto.ts";
 import { openMqttBroker } from "../../support/mqtt-broker.ts";
 import { npmPackageFolder } from "../../support/npm-package.ts";
-import { statusWith } from "../../support/status.ts";
+import { statusWith, tagWith } from "../../support/status.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { openPage } from "./open-page.ts";
 
@@ -42,6 +42,12 @@ async function giveToken(page: Page) {
   await page.getByRole("dialog").waitFor({ state: "detached" });
 }
 
+/** Whether it can be seen without a scroll. */
+async function onScreen(part: Locator) {
+  const [box, view] = [await part.boundingBox(), part.page().viewportSize()];
+  return box !== null && view !== null && box.y + box.height <= view.height;
+}
+
 /** A picture in the folder `TAGFERRY_SHOTS`. */
 async function shoot(page: Page, name: string) {
   const shots = process.env["TAGFERRY_SHOTS"];
@@ -66,7 +72,8 @@ test.for([
   ["phone", { viewport: { width: 390, height: 844 } }],
 ] as const)("tags of an unknown OPC UA server are added, %s", async ([name, screen]) => {
   await using world = await discoverWorld();
-  const web = { snapshot: () => statusWith(), control: world.control };
+  const recorded = [tagWith({ source: "press", input: "press.Temp", value: 33.5 }), tagWith({ source: "press" })];
+  const web = { snapshot: () => statusWith({ tags: recorded }), control: world.control };
   await using opened = await openPage(browser, web, { path: "/discover", bypassCSP: true, ...screen });
   const { page, complaints } = opened;
   await giveToken(page);
@@ -91,7 +98,15 @@ test.for([
   await page.getByRole("button", { name: "Write it and reload" }).click();
   await page.getByText("and taken up: 2 tags").waitFor();
   expect(readFileSync(file, "utf8")).toBe(shown);
+  const values = page.getByRole("list", { name: "Values of the new tags" });
+  await values.getByText("33.5").waitFor();
+  expect(await values.getByRole("listitem").count()).toBe(1);
   await shoot(page, `written-${name}`);
+  await page.getByLabel("Big", { exact: true }).check();
+  await page.locator("#change-text .added", { hasText: "input: press.Big" }).waitFor();
+  expect(await page.locator("#change-text .added").count()).toBe(1);
+  expect(await page.locator("#change-file").innerText()).toBe(file);
+  expect(await page.getByLabel("Name of the source").isVisible()).toBe(false);
   expect(complaints.filter((text) => !/401|Password field is not contained/.test(text))).toEqual([]);
 });
 
@@ -284,11 +299,17 @@ test("all tags below a branch are ticked at once, and a removed obstacle disappe
   await change.getByText("input: Line.Temp").waitFor();
   await change.getByText("input: Line.Count").waitFor();
   expect(await change.getByText("Line.Mode").count()).toBe(0);
+  await page.getByRole("button", { name: "Tick none" }).click();
+  await change.waitFor({ state: "hidden" });
+  await page.getByRole("button", { name: "Tick all here and below" }).click();
+  await change.getByText("input: Line.Temp").waitFor();
   const write = page.getByRole("button", { name: "Write it and reload" });
   expect(await write.isDisabled()).toBe(true);
   writeFileSync(world.file, `${readFileSync(world.file, "utf8")}include: conf.d/*.yaml\n`);
   await page.evaluate('dispatchEvent(new Event("focus"))');
   await obstacle.waitFor({ state: "hidden" });
+  await page.locator("#write:enabled").waitFor();
+  expect(await onScreen(write)).toBe(true);
   await write.click();
   await page.getByText(/and taken up: \d+ tags/).waitFor();
 });
