@@ -113,3 +113,26 @@ test.each([
   const subscribe = await broker.connections[1]?.received("subscribe");
   expect(subscribe?.subscriptions).toMatchObject([{ topic: "a/#", rh: expected }]);
 });
+
+test.each([
+  [3_600, "the broker keeps the session for 1h, session.expiry is 1d: messages of a longer interruption are lost"],
+  [0, "the broker does not keep the session, session.expiry is 1d: messages of a longer interruption are lost"],
+  [86_400, undefined],
+])("a broker that keeps the session for %d s is reported if that is less than configured", async (seconds, advice) => {
+  await using broker = await scriptedBroker((packet, client) => {
+    const properties = { sessionExpiryInterval: seconds };
+    if (packet.cmd === "connect") client.send({ cmd: "connack", reasonCode: 0, sessionPresent: false, properties });
+    else politeAnswer(packet, client);
+  });
+  using folder = temporaryFolder();
+  const runtime = testRuntime();
+  const options = { url: broker.url, session: { expiry: "24h" } };
+  const text = { options, tags: [{ topic: "a" }], stateDir: folder.path };
+
+  await using source = await openMqttSource(text, runtime, signal);
+
+  expect(source.details?.()["advice"]).toBe(advice);
+  expect(runtime.lines.filter(({ level }) => level === "warn").map(({ message }) => message)).toEqual(
+    advice === undefined ? [] : [advice],
+  );
+});

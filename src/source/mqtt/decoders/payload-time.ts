@@ -91,7 +91,7 @@ function shown(micros: number): string {
 /** Microseconds since 1970. NaN or undefined: invalid. */
 function toMicros(value: unknown, format: TimeFormat, zone: TimeZone | undefined): number | undefined {
   if (typeof value === "string") {
-    if (format === "rfc1123") return Date.parse(value) * 1_000;
+    if (format === "rfc1123") return rfc1123Micros(value, zone);
     const number = format === "iso" ? undefined : toNumber(value);
     if (number !== undefined) return formats[format](number, zone);
     return format === "iso" || format === "auto" ? isoMicros(value, zone) : undefined;
@@ -117,6 +117,13 @@ function byMagnitude(value: number): "unixS" | "unixMs" | "unixUs" | "unixNs" {
 
 function toNumber(text: string): number | bigint | undefined {
   return /^\s*\d+(\.\d*)?\s*$/.test(text) ? parseDecimal(text.trim()) : undefined;
+}
+
+const namedZone = /(?:\b(?![AP]M)[A-Z]{1,4}|[+-]\d\d:?\d\d)\s*(?:\(.*\))?\s*$/i;
+
+function rfc1123Micros(text: string, zone: TimeZone | undefined): number {
+  // `Date.parse` would take a time without a zone for one of this machine's zone.
+  return namedZone.test(text) ? Date.parse(text) * 1_000 : inZone(Date.parse(`${text} GMT`) * 1_000, zone);
 }
 
 const iso =
@@ -147,6 +154,8 @@ function isoMicros(text: string, zone: TimeZone | undefined): number | undefined
     return undefined;
   const micros = Number(fraction.slice(0, 6).padEnd(6, "0"));
   if (utc === undefined && sign === undefined) return inZone(ms * 1_000, zone) + micros;
+  // No zone is further than 14 hours from UTC.
+  if (Number(zoneHours) > 14 || Number(zoneMinutes) > 59) return undefined;
   const offsetMinutes = (Number(zoneHours) * 60 + Number(zoneMinutes)) * (sign === "-" ? -1 : 1);
   return (ms - offsetMinutes * 60_000) * 1_000 + micros;
 }

@@ -101,10 +101,17 @@ const record = z.object({
   bv: z.number().optional(),
   n: z.string().optional(),
   t: z.number().optional(),
-  v: z.number().optional(),
-  vb: z.boolean().optional(),
-  vs: z.string().optional(),
+  // A value that is none costs its record, not the others.
+  v: z.unknown().optional(),
+  vb: z.unknown().optional(),
+  vs: z.unknown().optional(),
 });
+
+/** A bigint is beyond the exact range of doubles. */
+function withBase(value: unknown, base: number): unknown {
+  if (base === 0) return value;
+  return typeof value === "number" || typeof value === "bigint" ? Number(value) + base : value;
+}
 
 /** Smaller times are relative to now, in seconds (RFC 8428, 4.5.3). */
 const relative = 2 ** 28;
@@ -120,7 +127,7 @@ export function senmlRecords(payload: Buffer, arrival: EpochMicros): unknown {
     name = bn ?? name;
     time = bt ?? time;
     base = bv ?? base;
-    const value = v === undefined ? (vb ?? vs) : v + base;
+    const value = v === undefined ? (vb ?? vs) : withBase(v, base);
     const at = time + t;
     return value === undefined ? [] : [{ name: name + n, value, time: at < relative ? arrival / 1e6 + at : at }];
   });

@@ -6,6 +6,7 @@ import type { Recovery } from "../../../core/gap.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { Source } from "../../../core/source.ts";
 import { isAbort, orAbort } from "../../../lib/flow/abort.ts";
+import { formatDuration } from "../../../lib/time/duration.ts";
 import { clientIdOf, type mqttOptions } from "../config/options.ts";
 import type { mqttTag } from "../config/tag.ts";
 import { tagFilter } from "../config/tag-address.ts";
@@ -97,6 +98,8 @@ async function openAt(address: string, config: MqttConfig, runtime: Runtime, sig
   if (session.persistent && !sessionPresent && state.filters.length > 0)
     log.warn({ url, clientId }, "the broker did not keep the session; what was published meanwhile is lost");
   if (session.persistent) await state.remember({ protocolVersion, hangUps: 0 });
+  const expiryAdvice = session.persistent ? shortExpiry(connection.limits, session.expiry) : undefined;
+  if (expiryAdvice !== undefined) log.warn(about, expiryAdvice);
 
   const closing = new AbortController();
   let subscriptions: Subscriptions = { granted: [], refused: new Map(), unprotected: [] };
@@ -234,6 +237,7 @@ async function openAt(address: string, config: MqttConfig, runtime: Runtime, sig
         refusedSubscriptions: refused.size,
         ...(unprotected.length > 0 && { unprotectedSubscriptions: unprotected.length }),
         keepaliveSeconds: keepaliveMs / 1_000,
+        ...(expiryAdvice !== undefined && { advice: expiryAdvice }),
         ...(options.verify === "none" && { certificate: "not checked" }),
         ...receiver.details,
         ...Object.fromEntries(numbers.map(([limit, value]) => [`broker.${limit}`, Number(value)])),
@@ -254,6 +258,13 @@ async function openAt(address: string, config: MqttConfig, runtime: Runtime, sig
     await source[Symbol.asyncDispose]();
     throw error;
   }
+}
+
+/** What follows if the broker keeps the session for less than `expiry` milliseconds (MQTT 5). Undefined: it does not. */
+function shortExpiry({ sessionExpiryInterval: seconds }: Readonly<Record<string, unknown>>, expiry: number) {
+  if (typeof seconds !== "number" || seconds * 1_000 >= expiry) return undefined;
+  const kept = seconds === 0 ? "does not keep the session" : `keeps the session for ${formatDuration(seconds * 1_000)}`;
+  return `the broker ${kept}, session.expiry is ${formatDuration(expiry)}: messages of a longer interruption are lost`;
 }
 
 const protocolNames = { 3: "MQTT 3.1", 4: "MQTT 3.1.1", 5: "MQTT 5" } as const;

@@ -80,6 +80,17 @@ test("SenML base names, base times and relative times are resolved", () => {
   expect(() => decode("senml", Buffer.from('{"n":"t"}'))).toThrow(PayloadError);
 });
 
+test("a SenML value that is no number costs its record only, and a large integer keeps its digits", () => {
+  const pack =
+    '[{"bt":1767225600,"n":"a","v":9007199254740993},{"n":"b","v":null},{"n":"c","v":1e400},{"n":"d","bv":2,"v":1}]';
+  expect(decode("senml", Buffer.from(pack))).toMatchObject([
+    { name: "a", value: 9_007_199_254_740_993n },
+    { name: "b", value: null },
+    { name: "c", value: Number.POSITIVE_INFINITY },
+    { name: "d", value: 3 },
+  ]);
+});
+
 test("line protocol gives a record for each field", () => {
   const text =
     'weather\\ x,site=north\\,1 temp=21.5,n=3i,on=t,note="a b,c=d" 1767225600123456789\n# comment\ncpu load=0.5\n';

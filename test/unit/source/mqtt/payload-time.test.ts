@@ -36,6 +36,12 @@ test.each([
 
 test.each([
   ["Sun, 04 Jan 2026 05:06:07 GMT", "rfc1123", undefined, "2026-01-04T05:06:07.000Z+0"],
+  ["Sun, 04 Jan 2026 05:06:07 +0100", "rfc1123", "Europe/Madrid", "2026-01-04T04:06:07.000Z+0"],
+  ["Sun, 04 Jan 2026 05:06:07 GMT", "rfc1123", "Europe/Madrid", "2026-01-04T05:06:07.000Z+0"],
+  ["Sun, 04 Jan 2026 05:06:07", "rfc1123", "Europe/Madrid", "2026-01-04T04:06:07.000Z+0"],
+  ["Sun Jan  4 05:06:07 2026", "rfc1123", "+05:30", "2026-01-03T23:36:07.000Z+0"],
+  ["Jan 4 2026 5:06 PM", "rfc1123", "+05:30", "2026-01-04T11:36:00.000Z+0"],
+  ["2026-01-02T03:04:05+14:00", "iso", undefined, "2026-01-01T13:04:05.000Z+0"],
   [46_023.5, "excel", undefined, "2026-01-01T12:00:00.000Z+0"],
   [46_023.5, "excel", "Europe/Madrid", "2026-01-01T11:00:00.000Z+0"],
   [639_028_224_001_234_567n, "dotnet", undefined, "2026-01-01T00:00:00.123Z+456"],
@@ -86,6 +92,7 @@ test.each([
   ["2026-13-01T00:00:00Z", "iso", "unreadable", "2026-13-01T00:00:00Z, is none of format iso"],
   ["2026-00-15T00:00:00Z", "iso", "unreadable", "2026-00-15T00:00:00Z, is none of format iso"],
   ["2026-01-01T25:00:00Z", "iso", "unreadable", "2026-01-01T25:00:00Z, is none of format iso"],
+  ["2026-01-01T00:00:00+15:00", "iso", "unreadable", "2026-01-01T00:00:00+15:00, is none of format iso"],
   [1_767_225_600, "iso", "unreadable", "1767225600, is none of format iso"],
   ["tomorrow", "rfc1123", "unreadable", "tomorrow, is none of format rfc1123"],
   [Number.NaN, "auto", "unreadable", "NaN, is none of format auto"],
