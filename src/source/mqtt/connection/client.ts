@@ -27,6 +27,8 @@ import { grantedCodes } from "./reason-code.ts";
 
 /** Receives messages in the order of their arrival. */
 export interface MessageHandler {
+  /** Called before the first message. `resumed`: the broker has kept the session. */
+  connected?(resumed: boolean): void;
   /** False: reading from the socket stops until `BrokerConnection.resume` is called. */
   receive(message: Message): boolean;
 }
@@ -92,6 +94,10 @@ export async function connectOnce<Handler extends MessageHandler>(
     client.stream.destroy();
   });
   client.on("disconnect", ({ reasonCode }) => void (record.disconnectReason ??= reasonCode ?? 0));
+  // The library emits `connect` only after messages that arrive together with CONNACK.
+  client.on("packetreceive", (packet) => {
+    if (packet.cmd === "connack") handler.connected?.(packet.sessionPresent);
+  });
   let onLost: ((loss: ConnectionLoss) => AgentError) | undefined;
   client.on("connect", ({ sessionPresent }) => {
     onLost = onEstablished?.(attempt);

@@ -14,7 +14,7 @@ const schema = z.object({
   hangUps: z.int().min(0).default(0),
   /** Filters that the session may contain. */
   filters: z.array(z.string()),
-  /** Those of `filters` whose last SUBSCRIBE has no answer yet. */
+  /** Those of `filters` whose last SUBSCRIBE or UNSUBSCRIBE has no answer yet. */
   unanswered: z.array(z.string()).default([]),
   /** Those of `filters` that the broker granted with QoS 0 although more was requested. */
   unprotected: z.array(z.string()).default([]),
@@ -86,13 +86,17 @@ export async function loadSessionState(
     get filters(): readonly string[] {
       return state.filters;
     },
+    /** Filters that the session contains for certain. */
+    get answered(): readonly string[] {
+      const unanswered = new Set(state.unanswered);
+      return state.filters.filter((filter) => !unanswered.has(filter));
+    },
     /** Filters of the session that the broker has granted as `request` says, with the QoS granted. */
     granted({ qos, retainedOf }: SubscriptionRequest): ReadonlyMap<string, number> {
-      const { filters, request } = state;
+      const { request } = state;
       if (request?.qos !== qos || request.retainedOf !== retainedOf) return new Map();
-      const [unanswered, unprotected] = [new Set(state.unanswered), new Set(state.unprotected)];
-      const answered = filters.filter((filter) => !unanswered.has(filter));
-      return new Map(answered.map((filter) => [filter, unprotected.has(filter) ? 0 : qos]));
+      const unprotected = new Set(state.unprotected);
+      return new Map(this.answered.map((filter) => [filter, unprotected.has(filter) ? 0 : qos]));
     },
     /** Whether retained messages were requested for the same tags. */
     hasRetainedOf: ({ retainedOf }: SubscriptionRequest): boolean => state.request?.retainedOf === retainedOf,

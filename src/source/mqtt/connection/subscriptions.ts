@@ -18,6 +18,8 @@ export interface SubscriptionOptions {
   readonly inSession: readonly string[];
   /** Additional filters whose retained messages are needed again at each connection. */
   readonly repeated: readonly string[];
+  /** Called with all filters that are granted, before others are unsubscribed. */
+  readonly onGranted: (filters: readonly string[]) => void;
 }
 
 export interface Subscriptions {
@@ -89,6 +91,8 @@ export async function applySubscriptions(
     await request(next, { qos, granted: before, marked: marked(), retainHandling });
   }
   const stale = [...inSession].filter((filter) => !granted.has(filter) && !refused.has(filter));
+  if (stale.length > 0) await state.remember({ filters: [...granted, ...stale], unanswered: stale });
+  options.onGranted([...granted]);
   for (const filters of packetsOf(stale, limits)) await connection.unsubscribe(filters);
   if (stale.length > 0) log.info({ filters: stale.length }, "subscriptions no longer configured were ended");
   if (unprotected.size > 0)

@@ -28,7 +28,7 @@ export interface MessageReceiverOptions {
   /** Names that devices sent on earlier connections. Omitted: none. */
   readonly names?: NameTables;
   readonly onNames?: () => void;
-  /** Filters that the session of the broker may have. Omitted: none. */
+  /** Filters that a resumed session has. Omitted: none. */
   readonly inSession?: readonly string[];
 }
 
@@ -53,7 +53,7 @@ export function openMessageReceiver(options: MessageReceiverOptions, runtime: Ru
   const rebirths = new RebirthRequests(requestRebirth ? publish : undefined);
   const sparkplug = new SparkplugHost({ maxPayload, rebirths, counts, monotonic });
   const router = new TopicRouter(tags, waysOf(maxPayload), rememberedTopics);
-  const copies = new SubscriptionCopies((id) => tagFilter(tags[id]!), options.inSession ?? []); // a TagId is an index
+  const copies = new SubscriptionCopies((id) => tagFilter(tags[id]!)); // a TagId is an index
   const read = messageReader({ router, copies, maxPayload, sparkplug, names, onNames, counts, unknown, onDefect });
   const queue = receiveQueue({
     maxReadings,
@@ -167,7 +167,10 @@ export function openMessageReceiver(options: MessageReceiverOptions, runtime: Ru
     onTaken(taken: typeof onTaken): void {
       onTaken = taken;
     },
-    /** Call with the filters that the broker has granted. */
+    connected(resumed: boolean): void {
+      if (resumed) copies.granted(options.inSession ?? []);
+    },
+    /** Call with the filters that the broker has granted, before others are unsubscribed. */
     subscribed: (filters: readonly string[]): void => copies.granted(filters),
     /** Adds readings that do not originate from a message. */
     add(readings: readonly Reading[]): void {

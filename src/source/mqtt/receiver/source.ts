@@ -77,7 +77,7 @@ async function openAt(address: string, config: MqttConfig, runtime: Runtime, sig
     requestRebirth: options.requestRebirth,
     receiveMaximum: session.receiveMaximum,
     names,
-    inSession: state.filters,
+    inSession: state.answered,
     onNames: () => namesFile.save(names.known),
   };
   const { connection, handler: receiver } = await connectBroker(
@@ -113,9 +113,8 @@ async function openAt(address: string, config: MqttConfig, runtime: Runtime, sig
 
   async function subscribe(inSession: readonly string[]): Promise<void> {
     const retained = tags.filter((tag) => tag.retained !== "ignore").map(tagFilter);
-    const how = { qos, retained, inSession, repeated: names.filters };
+    const how = { qos, retained, inSession, repeated: names.filters, onGranted: receiver.subscribed };
     subscriptions = await applySubscriptions(connection, tags.map(tagFilter), how, state, log);
-    receiver.subscribed(subscriptions.granted);
     if (subscriptions.refused.size > 0) receiver.add(refusals(tags, subscriptions, runtime));
   }
 

@@ -26,18 +26,19 @@ export function identifierOf(filter: string): number {
 /** Decides which tags read a copy of a message. Costs nothing while the broker marks no copies. */
 export class SubscriptionCopies {
   readonly #filterOf: (tag: TagId) => string;
-  #before: readonly string[];
-  #now: readonly string[];
+  #before: readonly string[] = [];
+  #now: readonly string[] = [];
   #covering: readonly ReturnType<typeof coveringIn>[] | undefined;
   readonly #carriers = new Map<TagId, ReadonlySet<number>>();
 
-  /** `session`: filters that the broker may have from before. */
-  constructor(filterOf: (tag: TagId) => string, session: readonly string[]) {
+  constructor(filterOf: (tag: TagId) => string) {
     this.#filterOf = filterOf;
-    this.#before = this.#now = session;
   }
 
-  /** Call with all filters that the broker has granted. */
+  /**
+   * Call with all filters that the broker has for certain: those of a resumed session, then those granted, before others
+   * are unsubscribed. A tag that none of them carries reads every copy: a value may come twice, but none is lost.
+   */
   granted(filters: readonly string[]): void {
     this.#before = this.#now;
     this.#now = filters;
