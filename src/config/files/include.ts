@@ -77,7 +77,7 @@ async function filesOf(pattern: ScalarNode, environment: Environment, issues: Is
       .toSorted()
       .map((found) => join(folder, found));
   } catch (error) {
-    issues.error(pattern, `${folder} cannot be read: ${fileProblem(error)}`);
+    issues.error(pattern, `${folder} cannot be read: ${fileProblem(error)}`, "create the folder, or correct include");
     return [];
   }
 }

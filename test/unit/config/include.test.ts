@@ -41,12 +41,15 @@ test("an error in an included file is reported with its name", async () => {
   ]);
 });
 
-test("a named file must exist, a pattern may match no file, and no file above the folder is read", async () => {
+test("a named file and folder must exist, a pattern may match no file, and no file above the folder is read", async () => {
   expect(await complaints(`${head}include: x.yaml\n`, withPassword)).toMatch(
     /^agent\.yaml:3:10 .*x\.yaml cannot be read/,
   );
   expect(await complaints(`${head}include: "*.yml"\n`, withPassword)).toMatch(
     /^agent\.yaml:1:1 {2}warning: has no sources/,
+  );
+  expect(await complaints(`${head}include: conf.d/*.yaml\n`, withPassword)).toMatch(
+    /^agent\.yaml:3:10 .*conf\.d cannot be read: .*\n +create the folder, or correct include/,
   );
   for (const path of ["../x.yaml", "a/../../x.yaml", "*/x.yaml"])
     expect(await complaints(`${head}include: "${path}"\n`, withPassword)).toMatch(/must name files below this one/);
