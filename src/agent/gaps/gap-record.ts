@@ -225,9 +225,10 @@ export function signOfLife(former: Life | undefined, clock: Clock) {
       // Write soon: otherwise, after an early kill, the next run would not know the source.
       givenAtMs = Number.NEGATIVE_INFINITY;
     },
-    stopped(source: string): void {
+    /** The source stops. It is accounted for up to `upTo`. */
+    stopped(source: string, upTo: EpochMicros): void {
       running.delete(source);
-      accounted.set(source, clock.now());
+      accounted.set(source, upTo);
     },
     removed(source: string): void {
       accounted.delete(source);

@@ -50,6 +50,8 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
   let outage: GapResolution | undefined;
   let bufferRow: number | undefined;
   let storingSinceMs: number | undefined;
+  /** Begin of a suspension in which the lease of the source was lost. Undefined: there was none. */
+  let leftAt: EpochMicros | undefined;
   let connection: Pick<Source, "retainedBy" | "recovery"> | undefined;
   /** When the `agentDown` gap ended, on the monotonic clock. The wall clock may not have been set by then. */
   let backAt: { readonly gap: GapResolution; readonly ms: number } | undefined;
@@ -108,10 +110,12 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
     ranMs += silentMs;
     if (silentMs < hungAfterMs) return;
     if (storingSinceMs !== undefined) storingSinceMs += silentMs;
-    if (!connection || connection.retainedBy !== undefined || bufferRow !== undefined || shared?.isHeld() === false)
-      return;
+    if (!connection || bufferRow !== undefined) return;
     const to = clock.now();
     const from = epochMicros(Math.max(lastReceived, to - silentMs * 1_000));
+    // The next reader has a row for this time: another agent, or this one if no other has read.
+    if (shared?.isHeld() === false) leftAt ??= from;
+    if (leftAt !== undefined || connection.retainedBy !== undefined) return;
     const reason = `the agent was suspended for ${formatDuration(1_000 * Math.round(silentMs / 1_000))}`;
     record.add("ends", { source, cause: "agentDown", reason, from, to, tags, inputs: [] });
     lastReceived = to;
@@ -128,6 +132,7 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
 
   /** Up to when everything is recorded. Values that are read, but not on disk yet, would be lost with the process. */
   function accountedUpTo(): EpochMicros {
+    if (leftAt !== undefined) return leftAt;
     const { row } = outage ?? {};
     if (row?.to === undefined && row) return row.from;
     return connection ? epochMicros(Math.max(lastReceived, runtime.clock.now() - noticedWithinUs)) : lastReceived;
@@ -226,7 +231,7 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
       // After a suspension the driver may notice the loss before the next tick.
       runs();
       connection = undefined;
-      if (outage) return;
+      if (outage || leftAt !== undefined) return;
       const from = epochMicros(Math.max(lastReceived, clock.now() - noticedWithinUs));
       outage = open("disconnected", reasonOf(error), from);
     },
@@ -257,6 +262,8 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
     },
     /** The source stops. The next start continues the recovery of missing values. */
     [Symbol.dispose](): void {
+      // A suspension may end with the lease of the source, before the next tick.
+      runs();
       disposed = true;
       ticking[Symbol.dispose]();
       resolutions.settle(false);
@@ -264,7 +271,7 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
       if (bufferRow !== undefined) record.advance(bufferRow, "ends", { to: runtime.clock.now() });
       // The agent that reads the source next records the time from here on.
       if (shared) outage?.ended(runtime.clock.now());
-      record.life.stopped(source);
+      record.life.stopped(source, leftAt ?? runtime.clock.now());
     },
   };
 }

@@ -471,6 +471,34 @@ test("an agent that was suspended while another one may read the source records 
   expect(record.list(0, 9).gaps).toEqual([]);
 });
 
+test.each([
+  { when: "at once", later: 0 },
+  { when: "later", later: 2_000 },
+])(
+  "an agent that was suspended and reads a shared source again records the time in between: $when",
+  async ({ later }) => {
+    using folder = temporaryFolder();
+    const clock = new ManualClock();
+    const runtime = testRuntime({ clock });
+    let isHeld = true;
+    // No other agent has read the source meanwhile.
+    const shared = { former: undefined, isHeld: () => isHeld };
+    await using record = await openGapRecord(gapFolder(folder.path), [gapSource.name], runtime);
+    const before = sourceGaps(record, { ...gapSource, shared }, runtime);
+    before.online(connected);
+    await clock.advance(2_000);
+    const suspended = clock.now();
+    isHeld = false;
+    await clock.suspend(600_000);
+    await clock.advance(later);
+    before[Symbol.dispose]();
+    isHeld = true;
+    using after = sourceGaps(record, { ...gapSource, shared }, runtime);
+    after.online(connected);
+    expect(record.list(0, 9).gaps).toMatchObject([{ cause: "takeover", from: suspended, to: clock.now() }]);
+  },
+);
+
 test("points lost from the buffer are rows with their number, also over restarts, and never counted twice", () =>
   withStory(async (story) => {
     const at = (seconds: number) => epochMicros(story.clock.now() + seconds * 1e6);
