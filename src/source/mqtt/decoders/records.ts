@@ -34,48 +34,64 @@ export function csvDecoder({ separator, header, decimal }: CsvOptions): (payload
 
 /** One record per field: `measurement`, `tags`, `field`, `value` and, if given, `time` in nanoseconds since 1970. */
 export function lineProtocolRecords(payload: Buffer): unknown {
-  return utf8(payload)
-    .split("\n")
-    .map((line) => line.trim())
-    .filter((line) => line !== "" && !line.startsWith("#"))
-    .flatMap(recordsOfLine);
+  const text = utf8(payload);
+  const records: object[] = [];
+  for (let at = 0; at < text.length; ) {
+    if (/\s/.test(text.charAt(at))) at++;
+    else if (text.charAt(at) === "#") at = endOf(text, "\n", at);
+    else {
+      const key = endOf(text, " \n", at);
+      // Only here quotes enclose a text, which may have several lines.
+      const fields = text.charAt(key) === " " ? endOf(text, " \n", key + 1, true) : key;
+      const end = endOf(text, "\n", fields);
+      records.push(
+        ...recordsOfLine(text.slice(at, key), text.slice(key, fields).trim(), text.slice(fields, end).trim()),
+      );
+      at = end;
+    }
+  }
+  return records;
 }
 
-function recordsOfLine(line: string): readonly object[] {
-  const [key, fields, time] = splitOutside(line, " ");
-  const [measurement, ...tags] = splitOutside(key ?? "", ",");
+function recordsOfLine(key: string, fields: string, time: string): readonly object[] {
+  const [measurement, ...tags] = split(key, ",");
+  const line = `${key} ${fields}`;
   if (!measurement || !fields) throw notLineProtocol(line);
   const named = Object.fromEntries(tags.map((tag) => pair(tag, line)));
-  return splitOutside(fields, ",").map((each) => {
+  return split(fields, ",", true).map((each) => {
     const [field, text] = pair(each, line);
     const value = fieldValue(text, line);
-    return { measurement: unescaped(measurement), tags: named, field, value, ...(time !== undefined && { time }) };
+    return { measurement: unescaped(measurement), tags: named, field, value, ...(time !== "" && { time }) };
   });
 }
 
-/** Splits at `sign`, except where it is escaped or quoted. */
-function splitOutside(text: string, sign: string): string[] {
-  const parts: string[] = [];
-  let part = "";
+/** Position of the first of `signs` from `from` on that is neither escaped nor, with `quotes`, in quotes; else the end. */
+function endOf(text: string, signs: string, from: number, quotes = false): number {
   let quoted = false;
-  for (let i = 0; i < text.length; i++) {
-    const letter = text.charAt(i);
-    if (letter === "\\") part += letter + text.charAt(++i);
-    else if (letter === sign && !quoted) {
-      parts.push(part);
-      part = "";
-    } else {
-      if (letter === '"') quoted = !quoted;
-      part += letter;
-    }
+  for (let at = from; at < text.length; at++) {
+    const letter = text.charAt(at);
+    if (letter === "\\") at++;
+    else if (quotes && letter === '"') quoted = !quoted;
+    else if (!quoted && signs.includes(letter)) return at;
   }
-  return [...parts, part];
+  if (quoted) throw notLineProtocol(text.slice(from));
+  return text.length;
+}
+
+function split(text: string, sign: string, quotes = false): string[] {
+  const parts: string[] = [];
+  for (let from = 0; from <= text.length; ) {
+    const end = endOf(text, sign, from, quotes);
+    parts.push(text.slice(from, end));
+    from = end + 1;
+  }
+  return parts;
 }
 
 function pair(text: string, line: string): [string, string] {
-  const [name, ...value] = splitOutside(text, "=");
-  if (!name || value.length === 0) throw notLineProtocol(line);
-  return [unescaped(name), unescaped(value.join("="))];
+  const at = endOf(text, "=", 0);
+  if (at === 0 || at === text.length) throw notLineProtocol(line);
+  return [unescaped(text.slice(0, at)), unescaped(text.slice(at + 1))];
 }
 
 function unescaped(text: string): string {

@@ -80,6 +80,18 @@ test("SenML base names, base times and relative times are resolved", () => {
   expect(() => decode("senml", Buffer.from('{"n":"t"}'))).toThrow(PayloadError);
 });
 
+test("quotes enclose the text of a field in line protocol, with all its lines, and nothing else", () => {
+  const size = '\\ 12"';
+  const payload = `disk,size=3.5${size} log="line 1\nline, 2 \\" x=1",used=5i 1\r\n# it is 3.5"\nnext v=2 3`;
+  expect(decode("lineProtocol", Buffer.from(payload))).toEqual([
+    { measurement: "disk", tags: { size: '3.5 12"' }, field: "log", value: 'line 1\nline, 2 " x=1', time: "1" },
+    { measurement: "disk", tags: { size: '3.5 12"' }, field: "used", value: 5, time: "1" },
+    { measurement: "next", tags: {}, field: "v", value: 2, time: "3" },
+  ]);
+  for (const broken of ['a s="open 1\nb v=1', "a\nv=1"])
+    expect(() => decode("lineProtocol", Buffer.from(broken))).toThrow(PayloadError);
+});
+
 test("a SenML value that is no number costs its record only, and a large integer keeps its digits", () => {
   const pack =
     '[{"bt":1767225600,"n":"a","v":9007199254740993},{"n":"b","v":null},{"n":"c","v":1e400},{"n":"d","bv":2,"v":1}]';
