@@ -41,7 +41,7 @@ const recipes = "config/recipes";
 /** Fills `folder`, which is emptied first. */
 export async function release(folder: string, architecture: Architecture): Promise<void> {
   rmSync(folder, { recursive: true, force: true });
-  const { inputs } = await bundle(folder);
+  const inputs = await bundle(folder);
   writeFileSync(join(folder, "main.js"), entryText(), { mode: 0o755 });
   for (const pages of ["src/web/page", "src/service/timeline"])
     cpSync(join(root, pages), join(folder, basename(pages)), { recursive: true });
@@ -61,6 +61,8 @@ export async function release(folder: string, architecture: Architecture): Promi
   );
 }
 
+const agentProgram = "src/cli/agent-program.ts";
+
 /**
  * Files that are read when something needs them, by the import that names them. All else that a command or a source loads
  * is in the file that asks for it: dozens of small files take longer to find, to read and to link than to evaluate.
@@ -68,7 +70,7 @@ export async function release(folder: string, architecture: Architecture): Promi
 const apart: Readonly<Record<string, string>> = {
   // Not before the flags and the cache of `main.ts` are in effect.
   "./program.ts": "src/cli/program.ts",
-  "./agent-program.ts": "src/cli/agent-program.ts",
+  "./agent-program.ts": agentProgram,
   // 2 MB for those who have an OPC UA server.
   "./stack-parts.ts": "src/source/opcua/session/stack-parts.ts",
   // For those who have a cluster.
@@ -88,17 +90,22 @@ const filesApart: Plugin = {
   },
 };
 
-async function bundle(folder: string): Promise<Metafile> {
+/** The agent's bundle as the text of a function, which `src/cli/shared/compiled-bundle.ts` evaluates. */
+const asFunction = {
+  format: "cjs",
+  define: { "import.meta.url": "bundleUrl" },
+  banner: { js: '(function(require,bundleUrl){"use strict";const module={};' },
+  footer: { js: "return module.exports})" },
+} satisfies BuildOptions;
+
+async function bundle(folder: string): Promise<Metafile["inputs"]> {
   const options: BuildOptions = {
     absWorkingDir: root,
     entryPoints: [
       { in: "src/cli/main.ts", out: basename(startFile, ".js") },
-      ...[...Object.values(apart), "src/buffer/disk/worker/disk-worker.ts", "src/service/worker/store-worker.ts"].map(
-        (file) => ({
-          in: file,
-          out: basename(file, ".ts"),
-        }),
-      ),
+      ...[...Object.values(apart), "src/buffer/disk/worker/disk-worker.ts", "src/service/worker/store-worker.ts"]
+        .filter((file) => file !== agentProgram)
+        .map((file) => ({ in: file, out: basename(file, ".ts") })),
       // Loaded by `require` with the first regular expression of a filter.
       { in: "re2js", out: "node_modules/re2js/index" },
     ],
@@ -126,13 +133,14 @@ async function bundle(folder: string): Promise<Metafile> {
       js: 'const require=process.getBuiltinModule("node:module").createRequire(import.meta.url);',
     },
   };
-  const { metafile } = await build(options);
+  const builds = [options, { ...options, entryPoints: [agentProgram], ...asFunction }];
+  const metafiles = await Promise.all(builds.map(async (each) => (await build(each)).metafile as Metafile)); // asked for above
   for (const file of readdirSync(folder))
     if (file.endsWith(".js") && !isAscii(readFileSync(join(folder, file))))
       throw new Error(
         `${file} has characters beyond ASCII, by which V8 keeps all of it in two bytes each: escape them`,
       );
-  return metafile as Metafile; // asked for above
+  return Object.assign({}, ...metafiles.map(({ inputs }) => inputs));
 }
 
 /** Folders of a package and of all that it depends on. */

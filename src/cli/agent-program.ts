@@ -5,12 +5,15 @@ import { run } from "./run/run.ts";
 import { processConsole } from "./terminal/console.ts";
 import { exitStatusOf } from "./terminal/exit-status.ts";
 
-/** Runs the agent in this process with a prepared log thread. Resolves with the exit status; never rejects. */
-export async function runAgent(config: string, thread: LogWorker): Promise<number> {
+/**
+ * Runs the agent in this process with a prepared log thread. `keepCode` is called once it is started. Resolves with the
+ * exit status; never rejects.
+ */
+export async function runAgent(config: string, thread: LogWorker, keepCode?: () => void): Promise<number> {
   using io = processConsole();
   const parts = {
     openBuffer: (...[options, runtime, signal]: Parameters<typeof openBuffer>) =>
       openBuffer(options, runtime, signal, thread),
   };
-  return await exitStatusOf(() => run({ config }, io, parts), io);
+  return await exitStatusOf(() => run({ config, keepCode }, io, parts), io);
 }

@@ -3,6 +3,8 @@
 import "../lib/text/no-code-from-text.ts";
 import { enableCompileCache } from "node:module";
 import { startLogWorker } from "../buffer/disk/worker/worker-port.ts";
+import type * as AgentProgram from "./agent-program.ts";
+import { loadBundle } from "./shared/compiled-bundle.ts";
 import { parseRunShortcut } from "./shared/default-config.ts";
 
 // Type stripping and parsing take 11 ms for 1,000 lines; from the cache, a tenth of that.
@@ -16,7 +18,9 @@ void ended.then((status) => (config === undefined ? exitWhenRead(status) : proce
 /** The log thread starts on another core while this one loads the rest and reads the configuration. */
 async function runAgent(config: string): Promise<number> {
   const thread = startLogWorker();
-  return await (await import("./agent-program.ts")).runAgent(config, thread);
+  if (import.meta.url.endsWith(".ts")) return await (await import("./agent-program.ts")).runAgent(config, thread);
+  const program = loadBundle<typeof AgentProgram>(new URL("./agent-program.js", import.meta.url));
+  return await program.exports.runAgent(config, thread, program.keep);
 }
 
 /** Exits once the readers of both pipes have taken everything. Otherwise unread output would be lost. */

@@ -66,15 +66,27 @@ const garbagePercent = 40;
 
 /** V8 keeps 13 MB to optimise undici's WebAssembly parser, without a measurable gain for a 9 MiB request. */
 const unoptimisedParser = ["--no-wasm-tier-up", "--no-wasm-dynamic-tiering"] as const;
+const flagsOfStart = ["--heap-growing-percent=0", "--wasm-tier-up", "--wasm-dynamic-tiering"] as const;
 
 /**
  * Applies to all threads of the process. Call before the first request; repeated calls are harmless. Node compiles each of
  * its own modules that is first loaded afterwards, because it has compiled them in advance for other flags.
  */
 export function boundGarbage(): void {
+  setFlags([`--heap-growing-percent=${garbagePercent}`, ...unoptimisedParser]);
+}
+
+/** Calls `action` with the flags of before `boundGarbage`, for which code of the next start must be compiled. */
+export function withFlagsOfStart(action: () => void): void {
+  setFlags(flagsOfStart);
+  action();
+  boundGarbage();
+}
+
+function setFlags(flags: readonly string[]): void {
   // An ES module import would evaluate all exports of the module.
   const { setFlagsFromString } = process.getBuiltinModule("node:v8");
-  for (const flag of [`--heap-growing-percent=${garbagePercent}`, ...unoptimisedParser]) setFlagsFromString(flag);
+  for (const flag of flags) setFlagsFromString(flag);
 }
 
 /**

@@ -15,13 +15,15 @@ import { surviveDefects } from "../terminal/exit-status.ts";
 interface RunOptions {
   readonly config: string;
   readonly final?: boolean;
+  /** Saves the compiled code of the start. */
+  readonly keepCode?: (() => void) | undefined;
 }
 
 /** While this file exists in the data directory, a stop is final. The package creates it before its removal. */
 const finalStop = "final-stop";
 
 export async function run(
-  { config: file, final = false }: RunOptions,
+  { config: file, final = false, keepCode }: RunOptions,
   io: Console,
   parts: Omit<AgentOptions, "version"> = {},
 ): Promise<void> {
@@ -53,6 +55,7 @@ export async function run(
         config,
         log,
         metrics,
+        keepCode,
         agent: {
           ...parts,
           openBuffer: () => buffer,

@@ -5,7 +5,7 @@ import { type Agent, type AgentOptions, openWaitingAgent, type Reload } from "..
 import type { ClosableLogger } from "../../agent/log/log.ts";
 import { openControlToken } from "../../agent/process/control-token.ts";
 import type { MetricsRegistry } from "../../agent/process/metrics.ts";
-import { processSecurity, releaseMemory } from "../../agent/process/process.ts";
+import { processSecurity, releaseMemory, withFlagsOfStart } from "../../agent/process/process.ts";
 import { measureBuild, measureCluster, measureUpload } from "../../agent/status/gauges.ts";
 import type { Config, OtlpOptions } from "../../config/format/config.ts";
 import { configIssues, loadConfig } from "../../config/load.ts";
@@ -31,11 +31,12 @@ export interface ServeParts {
   readonly log: ClosableLogger;
   readonly metrics: MetricsRegistry;
   readonly agent: Omit<AgentOptions, "version">;
+  readonly keepCode?: (() => void) | undefined;
 }
 
 /** Resolves after a signal has stopped the agent. Rejects as `openAgent` and `openWeb` do. */
 export async function serve(
-  { file, config, log, metrics, agent: parts }: ServeParts,
+  { file, config, log, metrics, agent: parts, keepCode }: ServeParts,
   runtime: Runtime,
   io: Console,
 ): Promise<void> {
@@ -60,7 +61,7 @@ export async function serve(
   if (io.interactive)
     io.complain(`\n  status page  ${page.url}\n  ^C stops the agent; what is not delivered stays on disk\n`);
   await manager.ready(`${count(config.sources.length, "source")}, page ${page.url}`);
-  setTimeout(settleDown, 1_000).unref();
+  setTimeout(settleDown, 1_000, keepCode).unref();
   setTimeout(releaseMemory, firstRequestsMs).unref();
   await whenAborted(io.signal);
   log.info({}, "stopping");
@@ -151,7 +152,8 @@ async function startExport(
 const firstRequestsMs = 20_000;
 
 /** Saves compiled code before V8 discards it, then releases the memory needed for reading the configuration. */
-function settleDown(): void {
+function settleDown(keepCode?: () => void): void {
+  if (keepCode) withFlagsOfStart(keepCode);
   flushCompileCache();
   releaseMemory();
 }
