@@ -12,11 +12,12 @@ import type { SeriesQueue } from "../series/series-queue.ts";
 
 export interface ColumnSource {
   readonly input: InputId;
-  /** Copies the first `count` points in ascending time. Of points with equal times, only the last is copied. */
-  read(count: number, into: Columns): Steps<void>;
-  /** As `read` without times. False: the times do not strictly ascend, and nothing was copied. */
-  readValues?(count: number, into: Columns): Steps<boolean>;
-  /** As `read` or `readValues` without yielding, for few points. False: not possible, and nothing was copied. */
+  /**
+   * Copies the first `count` points in ascending time. Of points with equal times, only the last is copied. With
+   * `values`, times are omitted. False: they do not strictly ascend, and nothing was copied.
+   */
+  read(count: number, into: Columns, what: "points" | "values"): Steps<boolean>;
+  /** As `read` without yielding, for few points. False: times do not strictly ascend, and nothing was copied. */
   readNow?(count: number, into: Columns, what: "points" | "values"): boolean;
 }
 
@@ -102,19 +103,11 @@ export class JoinedColumn implements ColumnSource {
     this.#live = live;
   }
 
-  *readValues(count: number, into: Columns): Steps<boolean> {
-    yield* this.#read(count, into, "values");
-    return true;
-  }
-
-  read(count: number, into: Columns): Steps<void> {
-    return this.#read(count, into, "points");
-  }
-
   /** `count` must be the points of the backlog and all live ones. */
-  *#read(count: number, into: Columns, what: "points" | "values"): Steps<void> {
+  *read(count: number, into: Columns, what: "points" | "values"): Steps<boolean> {
     into.reserve(count);
     yield* this.#backlog.readBehind(this.#backlogCount, into, what);
     yield* this.#live.readBehind(count - this.#backlogCount, into, what);
+    return true;
   }
 }

@@ -61,10 +61,10 @@ export class FrameWriter {
           yield unyielded;
           unyielded = 0;
         }
-      } else if (isFull && source.readValues && (yield* source.readValues(count, this.#column)))
+      } else if (isFull && (yield* source.read(count, this.#column, "values")))
         at = yield* this.#writeFullColumn(bytes, at);
       else {
-        yield* source.read(count, this.#column);
+        yield* source.read(count, this.#column, "points");
         at = yield* this.#writeCells(bytes, at, times);
       }
       bytes[at - 1] = close;

@@ -135,11 +135,13 @@ export class SeriesQueue {
     return count;
   }
 
-  /** Copies the oldest `count` points in ascending time. Of equal times, only the last arrival is copied. */
-  *read(count: number, into: Columns): Steps<void> {
+  /** See `ColumnSource`. */
+  *read(count: number, into: Columns, what: "points" | "values" = "points"): Steps<boolean> {
+    if (this.#span && what === "values") return false;
     into.reserve(count);
-    yield* this.readBehind(count, into, "points");
+    yield* this.readBehind(count, into, what);
     if (this.#span) yield* into.sort();
+    return true;
   }
 
   /** Appends the oldest `count` points, or their values, to `into` in order of arrival. Requires capacity. */
@@ -152,15 +154,7 @@ export class SeriesQueue {
     }
   }
 
-  /** As `read` without times. False: times do not strictly ascend, and nothing was copied. */
-  *readValues(count: number, into: Columns): Steps<boolean> {
-    if (this.#span) return false;
-    into.reserve(count);
-    yield* this.readBehind(count, into, "values");
-    return true;
-  }
-
-  /** As `read` or `readValues` without yielding. False: times do not strictly ascend, and nothing was copied. */
+  /** See `ColumnSource`. */
   readNow(count: number, into: Columns, what: "points" | "values"): boolean {
     if (this.#span) return false;
     into.reserve(count);

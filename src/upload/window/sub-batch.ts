@@ -37,7 +37,9 @@ export class SubBatchColumn implements ColumnSource {
     return this.times.length;
   }
 
-  *read(count: number, into: Columns): Steps<void> {
+  *read(count: number, into: Columns, what: "points" | "values" = "points"): Steps<boolean> {
+    // Whether times ascend is known only after all are read.
+    if (what === "values") return false;
     into.reserve(count);
     into.times.set(this.times.subarray(0, count));
     let ascending = true;
@@ -53,6 +55,7 @@ export class SubBatchColumn implements ColumnSource {
     }
     into.count = count;
     if (!ascending) yield* into.sort();
+    return true;
   }
 
   followedBy(other: SubBatchColumn): SubBatchColumn {

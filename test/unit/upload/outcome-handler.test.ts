@@ -113,7 +113,15 @@ function parkedStory() {
 test("an input omitted by an answer is parked only after three in a row", async () => {
   const { handler, parked } = parkedStory();
   const b = "b" as InputId;
-  const parts = PlannedColumns.all([a, b].map((input) => ({ input, count: 1, *read() {} })));
+  const parts = PlannedColumns.all(
+    [a, b].map((input) => ({
+      input,
+      count: 1,
+      *read() {
+        return true;
+      },
+    })),
+  );
   const both = { kind: "fresh", frame: { ...frame, inputs: [a, b] }, parts } as unknown as InFlightRequest;
   const leftOut: Outcome = { kind: "partial", accepted: [b], refused: [] };
   for (let i = 0; i < 5; i++) for (const outcome of [leftOut, leftOut, accepted]) await handler.handle(both, outcome);
