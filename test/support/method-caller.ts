@@ -1,6 +1,6 @@
 // A client of a service for tests. Its time runs faster, so that waiting for the permitted rate takes no real time.
 import { systemClock } from "../../src/lib/time/clock.ts";
-import { openCredentials } from "../../src/upload/client/client-credentials.ts";
+import { openCredentials } from "../../src/upload/client/credentials.ts";
 import { MethodCaller } from "../../src/upload/client/method-caller.ts";
 import { serviceOptions } from "../../src/upload/client/options.ts";
 import { openRpcClient } from "../../src/upload/client/rpc-client.ts";

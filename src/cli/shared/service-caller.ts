@@ -8,7 +8,7 @@ import { turnGate } from "../../cluster/turn-request.ts";
 import type { Config } from "../../config/format/config.ts";
 import { AgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
-import { openCredentials } from "../../upload/client/client-credentials.ts";
+import { openCredentials } from "../../upload/client/credentials.ts";
 import { MethodCaller } from "../../upload/client/method-caller.ts";
 import { TurnFolder } from "../../upload/client/pacer.ts";
 import { openRpcClient } from "../../upload/client/rpc-client.ts";

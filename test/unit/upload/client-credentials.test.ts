@@ -3,7 +3,7 @@ import { statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
-import { clientCredentials } from "../../../src/upload/client/client-credentials.ts";
+import { clientCredentials } from "../../../src/upload/client/credentials.ts";
 import { ManualClock, testRuntime } from "../../support/runtime.ts";
 import { type TemporaryFolder, temporaryFolder } from "../../support/temporary-folder.ts";
 

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { InputId, SignalId } from "../../../src/core/point.ts";
 import type { Outcome } from "../../../src/core/sink.ts";
 import { systemClock } from "../../../src/lib/time/clock.ts";
-import { openCredentials } from "../../../src/upload/client/client-credentials.ts";
+import { openCredentials } from "../../../src/upload/client/credentials.ts";
 import { serviceOptions } from "../../../src/upload/client/options.ts";
 import { openRpcClient } from "../../../src/upload/client/rpc-client.ts";
 import { serviceSink } from "../../../src/upload/client/service-sink.ts";
