@@ -1,7 +1,6 @@
 // The log on real file systems that lose power while it appends.
 import { once } from "node:events";
 import { expect, test } from "vitest";
-import { crc32 } from "../../src/buffer/disk/files/bytes.ts";
 import type { Disk } from "../../src/buffer/disk/files/disk.ts";
 import { nodeDisk } from "../../src/buffer/disk/files/node-disk.ts";
 import { Store } from "../../src/buffer/disk/log/store.ts";
@@ -84,7 +83,7 @@ function open(disk: Disk, folder: string, random: () => number, at: number): Sto
     segmentBytes: 65_536,
   } as const;
   const random32 = () => Math.floor(random() * 2 ** 32);
-  const environment = { disk, checksum: crc32, random32, note() {} };
+  const environment = { disk, random32, note() {} };
   return new Store({ folder, integration: "plant", ...limits }, environment, moment(at));
 }
 

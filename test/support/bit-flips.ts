@@ -1,15 +1,13 @@
 // Flips single bits of a segment of 64 KiB and checks the result of the real scan.
-import { crc32 } from "../../src/buffer/disk/files/bytes.ts";
-import type { Checksum } from "../../src/buffer/disk/format/record.ts";
 import { readSegmentHeader, segmentHeaderBytes } from "../../src/buffer/disk/format/segment-header.ts";
 import { type SegmentIndex, scanSegment } from "../../src/buffer/disk/format/segment-index.ts";
 import { append, folder, openStore, type Triple } from "./disk-store.ts";
 import { MemoryDisk } from "./memory-disk.ts";
 
 /** A full, sealed segment of at most 64 KiB. */
-export function fullSegment(checksum: Checksum = crc32): Uint8Array {
+export function fullSegment(): Uint8Array {
   const disk = new MemoryDisk();
-  const { store } = openStore(disk, { segmentBytes: 65_536, checksum });
+  const { store } = openStore(disk, { segmentBytes: 65_536 });
   for (let i = 0; store.stats().segments < 2; i++)
     append(
       store,
@@ -30,22 +28,9 @@ export interface FlipCounts {
   readonly costly: number;
 }
 
-/**
- * `bits` are bit numbers from the beginning of the file. The checksums of ranges without the flip are not computed
- * again,
- * which makes half a million flips fast.
- */
-export function flipBits(segment: Uint8Array, bits: Iterable<number>, checksum: Checksum = crc32): FlipCounts {
+/** `bits` are bit numbers from the beginning of the file. */
+export function flipBits(segment: Uint8Array, bits: Iterable<number>): FlipCounts {
   const bytes = segment.slice();
-  const known = new Map<number, number>();
-  let flipped = -1;
-  const remembering: Checksum = (data, from, to) => {
-    if (flipped >= from && flipped < to) return checksum(data, from, to);
-    const key = from * 2 ** 20 + to;
-    const value = known.get(key) ?? checksum(data, from, to);
-    known.set(key, value);
-    return value;
-  };
   const header = readSegmentHeader(segment.subarray(0, segmentHeaderBytes));
   if (typeof header === "string") throw new Error("the segment is not whole");
   const scan = (salt: number | undefined, end: number | undefined) =>
@@ -55,7 +40,6 @@ export function flipBits(segment: Uint8Array, bits: Iterable<number>, checksum: 
       limit: Number.POSITIVE_INFINITY,
       end,
       durable: end ?? 0,
-      checksum: remembering,
     });
   const whole = scan(header.salt, undefined);
   if (!whole.sealed) throw new Error("the segment is not sealed");
@@ -64,7 +48,7 @@ export function flipBits(segment: Uint8Array, bits: Iterable<number>, checksum: 
   let costly = 0;
   const wrong: number[] = [];
   for (const bit of bits) {
-    flipped = bit >> 3;
+    const flipped = bit >> 3;
     bytes[flipped]! ^= 1 << (bit & 7);
     flips++;
     if (flipped < segmentHeaderBytes) {

@@ -1,10 +1,8 @@
 // Stores on a disk in memory, and buffers on such stores without a thread, for tests of the log.
 import type { OpenPort } from "../../src/buffer/disk/disk-buffer.ts";
-import { crc32 } from "../../src/buffer/disk/files/bytes.ts";
 import type { Disk, Note } from "../../src/buffer/disk/files/disk.ts";
 import type { FolderLock } from "../../src/buffer/disk/files/lock.ts";
 import type { PointColumns } from "../../src/buffer/disk/format/input-table.ts";
-import type { Checksum } from "../../src/buffer/disk/format/record.ts";
 import { Store } from "../../src/buffer/disk/log/store.ts";
 import type { StoreOptions } from "../../src/buffer/disk/segments/environment.ts";
 import { StoreServer } from "../../src/buffer/disk/worker/store-server.ts";
@@ -15,7 +13,6 @@ import { seeded } from "./runtime.ts";
 export const folder = "/data/buffer";
 
 export interface StoreSetup extends Partial<StoreOptions> {
-  readonly checksum?: Checksum;
   readonly seed?: number;
   /** Seconds since the test opened its first store. */
   readonly at?: number;
@@ -27,7 +24,7 @@ export interface OpenedStore {
 }
 
 export function openStore(disk: Disk, setup: StoreSetup = {}): OpenedStore {
-  const { checksum = crc32, seed = 1, at = 0, ...options } = setup;
+  const { seed = 1, at = 0, ...options } = setup;
   const random = seeded(seed);
   const notes: Note[] = [];
   disk.makeFolder(options.folder ?? folder);
@@ -44,7 +41,6 @@ export function openStore(disk: Disk, setup: StoreSetup = {}): OpenedStore {
     },
     {
       disk,
-      checksum,
       random32: () => Math.floor(random() * 2 ** 32),
       note: (level, fields, message) => notes.push({ level, fields, message }),
     },
@@ -131,7 +127,6 @@ export function inProcess(
     let failure: AgentError | undefined;
     const server = new StoreServer(start, {
       disk,
-      checksum: crc32,
       random32: () => Math.floor(random() * 2 ** 32),
       lock,
     });

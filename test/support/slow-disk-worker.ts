@@ -1,5 +1,4 @@
 // The log thread on a disk whose syncs take `SLOW_SYNC_MS` milliseconds longer, as on worn flash.
-import { crc32 } from "../../src/buffer/disk/files/bytes.ts";
 import { nodeDisk } from "../../src/buffer/disk/files/node-disk.ts";
 import { runLogThread } from "../../src/buffer/disk/worker/store-server.ts";
 import { ownLock } from "./disk-store.ts";
@@ -23,7 +22,6 @@ runLogThread({
       };
     },
   },
-  checksum: crc32,
   random32: () => Math.floor(random() * 2 ** 32),
   lock: () => ownLock,
 });

@@ -8,7 +8,6 @@ import { attempt } from "../../lib/flow/attempt.ts";
 import type { LeasedLoss } from "./counters/buffer-state.ts";
 import { Coverage } from "./counters/coverage.ts";
 import { StateFile } from "./counters/state-file.ts";
-import { crc32 } from "./files/bytes.ts";
 import { type Disk, diskErrorCode, readFile } from "./files/disk.ts";
 import { readPoints, type SeriesVisitor } from "./format/columns.ts";
 import { isPayloadWhole, readRecordHeader } from "./format/record.ts";
@@ -100,8 +99,8 @@ export function bufferInspector(folder: string, disk: Disk) {
   function visit({ bytes, index }: ReadSegment, record: number, visitor: SeriesVisitor): void {
     const at = index.offsets[record]!;
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-    const header = readRecordHeader(bytes, view, at, index.salt, crc32);
-    if (!header || !isPayloadWhole(bytes, at, header, crc32)) return;
+    const header = readRecordHeader(bytes, view, at, index.salt);
+    if (!header || !isPayloadWhole(bytes, at, header)) return;
     // A payload that cannot be parsed is skipped like a damaged one.
     attempt(() => readPoints(bytes, at, header, visitor));
   }
@@ -125,7 +124,7 @@ export function bufferInspector(folder: string, disk: Disk) {
       const next = all[all.indexOf(name) + 1];
       const limit = parseSegmentName(next ?? "")?.first ?? Number.POSITIVE_INFINITY;
       const options = { first: place.first, salt: header?.salt, limit, end: undefined };
-      const index = scanSegment(bytes, { ...options, durable: kept?.durable ?? 0, checksum: crc32 });
+      const index = scanSegment(bytes, { ...options, durable: kept?.durable ?? 0 });
       return { bytes, header, index };
     } catch (error) {
       if (diskErrorCode(error) === "ENOENT") return undefined;

@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { cpus } from "node:os";
 import { join } from "node:path";
 import { constants, zstdCompressSync } from "node:zlib";
-import { ByteReader, ByteWriter, crc32 } from "../../../src/buffer/disk/files/bytes.ts";
+import { ByteReader, ByteWriter } from "../../../src/buffer/disk/files/bytes.ts";
 import { readDenseColumns, readPoints, writeDenseColumns } from "../../../src/buffer/disk/format/columns.ts";
 import { InputTable } from "../../../src/buffer/disk/format/input-table.ts";
 import { readRecordHeader, recordBytes } from "../../../src/buffer/disk/format/record.ts";
@@ -52,7 +52,7 @@ function measure(columns: Columns) {
   const points = inOrder(columns, inputs);
   const run = () => {
     const encoder = new SegmentEncoder(
-      { salt: 1, checksum: crc32, compress: coldCompress },
+      { salt: 1, compress: coldCompress },
       { sorter: new SeriesSorter(), out: new ByteWriter() },
     );
     for (let at = 0; at < points.count; at += slab)
@@ -67,7 +67,7 @@ function measure(columns: Columns) {
   const read = () => {
     let count = 0;
     for (let at = 0; at < bytes.length; ) {
-      const header = readRecordHeader(bytes, view, at, 1, crc32)!;
+      const header = readRecordHeader(bytes, view, at, 1)!;
       if (header.type === 1) readPoints(bytes, at, header, (_, { length }) => (count += length));
       at += recordBytes(header.length);
     }

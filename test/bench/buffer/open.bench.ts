@@ -20,7 +20,6 @@ import {
 import { cpus, loadavg } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { crc32 } from "../../../src/buffer/disk/files/bytes.ts";
 import { nodeDisk } from "../../../src/buffer/disk/files/node-disk.ts";
 import { Store } from "../../../src/buffer/disk/log/store.ts";
 import { bufferOptions } from "../../../src/buffer/disk/options.ts";
@@ -60,7 +59,6 @@ function writer(folder: string) {
       syncFolder() {},
       open: (path: string, mode: "create" | "write" | "read") => ({ ...open(path, mode), sync() {} }),
     },
-    checksum: crc32,
     random32: () => Math.floor(random() * 2 ** 32),
     note() {},
   };

@@ -86,7 +86,7 @@ export const bufferAccountAblations: readonly Ablation[] = [
   {
     safeguard: "checking the payloads of sealed segments during an outage",
     file: "buffer/disk/log/scrubber.ts",
-    code: '        if (!isPayloadWhole(bytes, at, header, checksum)) return "damaged";\n',
+    code: '        if (!isPayloadWhole(bytes, at, header)) return "damaged";\n',
     without: "",
     test: scrub,
   },

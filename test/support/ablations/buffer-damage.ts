@@ -8,14 +8,14 @@ export const bufferDamageAblations: readonly Ablation[] = [
   {
     safeguard: "checking the checksum of a payload",
     file: "buffer/disk/format/record.ts",
-    code: "end <= bytes.length && sum(bytes, start, end) === header.payloadChecksum",
+    code: "end <= bytes.length && crc32(bytes, start, end) === header.payloadChecksum",
     without: "end <= bytes.length",
     test: "unit/buffer/disk/damage.test.ts",
   },
   {
     safeguard: "checking the checksum of a record's header",
     file: "buffer/disk/format/record.ts",
-    code: "  if (view.getUint32(at + 52, true) !== sum(bytes, at, at + 52)) return undefined;\n",
+    code: "  if (view.getUint32(at + 52, true) !== crc32(bytes, at, at + 52)) return undefined;\n",
     without: "",
     test: "unit/buffer/disk/damage.test.ts",
   },
@@ -67,7 +67,7 @@ export const bufferDamageAblations: readonly Ablation[] = [
     safeguard: "counting a damaged record of a write as part of that write",
     file: "buffer/disk/format/segment-index.ts",
     code: "    lastGroup = at - header.groupOffset;\n",
-    without: "    if (isPayloadWhole(bytes, at, header, checksum)) lastGroup = at - header.groupOffset;\n",
+    without: "    if (isPayloadWhole(bytes, at, header)) lastGroup = at - header.groupOffset;\n",
     test: "unit/buffer/disk/damage.test.ts",
   },
   {

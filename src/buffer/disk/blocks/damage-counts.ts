@@ -45,7 +45,7 @@ function countWhole(parts: LogParts, segment: Segment, index: SegmentIndex, rang
 function countMixed(parts: LogParts, segment: Segment, index: SegmentIndex, known: readonly DamagedRange[]): void {
   const ranges = [...known];
   const isKnown = (from: number) => ranges.some((each) => each.from <= from && from < each.to);
-  using reader = new SegmentReader(parts.disk, segment, index, true, parts.checksum);
+  using reader = new SegmentReader(parts.disk, segment, index, true);
   const intact = unsettledInRecords(segment, index, reader, (from, to, record) => {
     if (isKnown(from)) return;
     ranges.push({ from, to, earliest: index.earliest[record], latest: index.latest[record] });

@@ -6,7 +6,7 @@
 //
 // Without it, a value that a broker delivers again after a restart could replace another one with the same coarse time.
 import { isInputId } from "../../../core/point.ts";
-import { crc32 } from "../files/bytes.ts";
+import { crc32Text } from "../files/bytes.ts";
 import { diskErrorCode, ifThere, readFile, replaceFile, withRetries, writeFully } from "../files/disk.ts";
 import type { LogParts } from "../segments/environment.ts";
 import type { KeptTimes } from "../segments/kept-times.ts";
@@ -14,7 +14,7 @@ import type { Segment } from "../segments/segment.ts";
 import { SegmentReader } from "../segments/segment-reader.ts";
 import type { LeaseTable } from "./lease-table.ts";
 
-export interface KeptFileOptions extends Pick<LogParts, "disk" | "folder" | "checksum" | "note" | "stream" | "inputs"> {
+export interface KeptFileOptions extends Pick<LogParts, "disk" | "folder" | "note" | "stream" | "inputs"> {
   readonly kept: KeptTimes;
 }
 
@@ -127,7 +127,7 @@ export class KeptFile {
         const next = bytes.indexOf(newline, end);
         const line = bytes.subarray(end, next < 0 ? bytes.length : next);
         const json = line.subarray(9);
-        if (new TextDecoder().decode(line.subarray(0, 8)) !== checksumText(json)) break;
+        if (new TextDecoder().decode(line.subarray(0, 8)) !== crc32Text(json)) break;
         const value: unknown = JSON.parse(new TextDecoder().decode(json));
         // The checksum proves that this buffer wrote the value.
         if (content) named.push(value as NamedInput);
@@ -143,11 +143,11 @@ export class KeptFile {
   }
 
   #occupyFrom(segment: Segment, leases: LeaseTable): void {
-    const { disk, checksum, inputs, kept } = this.#options;
+    const { disk, inputs, kept } = this.#options;
     const index = leases.index(segment);
     const numbers = index.dictionary.map((input) => (input === undefined ? -1 : inputs.numberOf(input)));
     if (!numbers.some((number) => kept.has(number))) return;
-    using reader = new SegmentReader(disk, segment, index, true, checksum);
+    using reader = new SegmentReader(disk, segment, index, true);
     const occupy = (place: number, times: Float64Array) => {
       const number = numbers[place] ?? -1;
       if (kept.has(number)) for (const time of times) kept.occupy(number, time);
@@ -158,9 +158,5 @@ export class KeptFile {
 
 function lineOf(value: Content | NamedInput): Uint8Array {
   const json = JSON.stringify(value);
-  return new TextEncoder().encode(`${checksumText(new TextEncoder().encode(json))} ${json}\n`);
-}
-
-function checksumText(json: Uint8Array): string {
-  return crc32(json).toString(16).padStart(8, "0");
+  return new TextEncoder().encode(`${crc32Text(new TextEncoder().encode(json))} ${json}\n`);
 }

@@ -125,9 +125,9 @@ export class LeaseTable {
     for (const { points } of blocks.values()) leasedPoints += points;
     if (segment.taken.isEmpty) return wholeLoss(segment, 0);
     try {
-      const { disk, checksum } = this.#options;
+      const { disk } = this.#options;
       const index = this.index(segment);
-      using reader = new SegmentReader(disk, segment, index, true, checksum);
+      using reader = new SegmentReader(disk, segment, index, true);
       return segmentLoss(segment, index, reader, blocks);
     } catch {
       // Without a readable file, the counters are the only source.
@@ -169,7 +169,7 @@ export class LeaseTable {
   }
 
   #takeFrom(segment: Segment, { lane, maxPoints, enough = maxPoints, inputs, except }: TakeRequest) {
-    const { disk, checksum } = this.#options;
+    const { disk } = this.#options;
     const index = this.index(segment);
     // Damaged ranges that were leased during earlier calls may be free now.
     if (index.damage.length > 0) countDamage(this.#options, segment, index);
@@ -183,7 +183,7 @@ export class LeaseTable {
       const number = numbers[place] ?? nameless;
       return (!isDamaged || number !== nameless) && (inputs?.has(number) ?? true) && !except?.has(number);
     };
-    using reader = new SegmentReader(disk, segment, index, lane === "backlog", checksum);
+    using reader = new SegmentReader(disk, segment, index, lane === "backlog");
     const onDamage = (record: number) => {
       const [from, to] = index.rangeOf(record);
       const found = { from, to, earliest: index.earliest[record], latest: index.latest[record] };

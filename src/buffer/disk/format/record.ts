@@ -14,7 +14,7 @@
 //   44  payload CRC   u32   over the payload and its padding
 //   48  group offset  u32   offset of this record in the write that it was a part of
 //   52  header CRC    u32   over bytes 0 to 51
-import type { ByteWriter } from "../files/bytes.ts";
+import { type ByteWriter, crc32 } from "../files/bytes.ts";
 
 export const recordHeaderBytes = 56;
 export const recordTypes = { points: 1, seal: 2, dictionary: 3 } as const;
@@ -23,9 +23,6 @@ export const maxPayloadBytes = 2 ** 20;
 
 const lateFlag = 2;
 const marker = 0x1a_52_46_54; // "TFR\x1a"
-
-/** The checksum of a part of `bytes`. A parameter, so that a test can disable it. */
-export type Checksum = (bytes: Uint8Array, start: number, end: number) => number;
 
 export interface RecordHeader {
   readonly type: number;
@@ -54,12 +51,7 @@ export function recordBytes(length: number): number {
 const padded = (length: number) => Math.ceil(length / 8) * 8;
 
 /** Appends a record to `out`, which holds one write. `payload` writes the payload and returns its version. */
-export function writeRecord(
-  out: ByteWriter,
-  fields: RecordFields,
-  payload: (out: ByteWriter) => number,
-  sum: Checksum,
-): void {
+export function writeRecord(out: ByteWriter, fields: RecordFields, payload: (out: ByteWriter) => number): void {
   const at = out.skip(recordHeaderBytes);
   const start = at + recordHeaderBytes;
   const version = payload(out);
@@ -77,9 +69,9 @@ export function writeRecord(
   view.setFloat64(24, fields.from, true);
   view.setFloat64(32, fields.to, true);
   view.setUint32(40, fields.salt, true);
-  view.setUint32(44, sum(bytes, start, out.length), true);
+  view.setUint32(44, crc32(bytes, start, out.length), true);
   view.setUint32(48, at, true);
-  view.setUint32(52, sum(bytes, at, at + 52), true);
+  view.setUint32(52, crc32(bytes, at, at + 52), true);
 }
 
 /** The header at `at`, or undefined if it is not intact. `salt` undefined: accepts any. */
@@ -88,12 +80,11 @@ export function readRecordHeader(
   view: DataView,
   at: number,
   salt: number | undefined,
-  sum: Checksum,
 ): RecordHeader | undefined {
   if (at + recordHeaderBytes > bytes.length || view.getUint32(at, true) !== marker) return undefined;
   const echo = view.getUint32(at + 40, true);
   if (salt !== undefined && echo !== salt) return undefined;
-  if (view.getUint32(at + 52, true) !== sum(bytes, at, at + 52)) return undefined;
+  if (view.getUint32(at + 52, true) !== crc32(bytes, at, at + 52)) return undefined;
   const length = view.getUint32(at + 8, true);
   if (length > maxPayloadBytes) return undefined;
   return {
@@ -112,10 +103,10 @@ export function readRecordHeader(
   };
 }
 
-export function isPayloadWhole(bytes: Uint8Array, at: number, header: RecordHeader, sum: Checksum): boolean {
+export function isPayloadWhole(bytes: Uint8Array, at: number, header: RecordHeader): boolean {
   const start = at + recordHeaderBytes;
   const end = start + padded(header.length);
-  return end <= bytes.length && sum(bytes, start, end) === header.payloadChecksum;
+  return end <= bytes.length && crc32(bytes, start, end) === header.payloadChecksum;
 }
 
 export function isKnown(header: RecordHeader): boolean {

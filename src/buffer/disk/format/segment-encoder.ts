@@ -5,7 +5,7 @@ import type { InputId } from "../../../core/point.ts";
 import { type ByteWriter, copied } from "../files/bytes.ts";
 import { writeColumns, writeDenseColumns } from "./columns.ts";
 import type { InputTable, PointColumns } from "./input-table.ts";
-import { type Checksum, type RecordHeader, recordHeaderBytes, recordTypes, writeRecord } from "./record.ts";
+import { type RecordHeader, recordHeaderBytes, recordTypes, writeRecord } from "./record.ts";
 import type { SeriesSorter } from "./series-sorter.ts";
 
 const maxDictionaryBytes = 128 * 1_024;
@@ -26,7 +26,6 @@ export interface Scratch {
 
 export interface EncoderOptions {
   readonly salt: number;
-  readonly checksum: Checksum;
   /** Compresses a stream of a cold record. Undefined: records are hot. */
   readonly compress?: (stream: Uint8Array<ArrayBuffer>) => Uint8Array;
 }
@@ -61,14 +60,14 @@ export class SegmentEncoder {
     const columns = this.#sorter.sort(ids, points.times, points.values, from, to);
     this.writeDictionary(known, sequence);
     const offset = this.out.length;
-    const { salt, checksum, compress } = this.#options;
+    const { salt, compress } = this.#options;
     const fields = { sequence, points: to - from, from: earliest, to: latest, late };
     const payload = (out: ByteWriter) => {
       if (compress) writeDenseColumns(out, columns, earliest, compress);
       else writeColumns(out, columns, earliest);
       return compress ? 3 : 1;
     };
-    writeRecord(this.out, { ...fields, type: recordTypes.points, salt }, payload, checksum);
+    writeRecord(this.out, { ...fields, type: recordTypes.points, salt }, payload);
     const bytes = this.out.length - offset - recordHeaderBytes;
     this.writeDictionary(known, sequence + to - from);
     return { ...fields, offset, bytes };
@@ -80,7 +79,7 @@ export class SegmentEncoder {
   }
 
   writeDictionary(first: number, sequence: number): void {
-    const { salt, checksum } = this.#options;
+    const { salt } = this.#options;
     for (let at = first; at < this.names.length; ) {
       let end = at;
       for (let bytes = 0; end < this.names.length && bytes < maxDictionaryBytes; end++)
@@ -94,7 +93,7 @@ export class SegmentEncoder {
         for (const name of names) out.text(name);
         return 1;
       };
-      writeRecord(this.out, fields, payload, checksum);
+      writeRecord(this.out, fields, payload);
       at = end;
     }
   }

@@ -11,7 +11,7 @@
 //    48  generation   u32   how often the segment was rewritten
 //    52  integration  u16 length, then text (at most 255 bytes)
 //  4092  CRC          u32   over all bytes before
-import { crc32 } from "../files/bytes.ts";
+import { crc32, crc32Text } from "../files/bytes.ts";
 import { type Disk, readFile, replaceFile } from "../files/disk.ts";
 
 export const segmentHeaderBytes = 4_096;
@@ -108,6 +108,4 @@ export function writeFormatFile(disk: Disk, folder: string, stream: string): voi
   replaceFile(disk, folder, formatFileName, new TextEncoder().encode(`${line} ${checksumText(line)}\n`));
 }
 
-function checksumText(line: string): string {
-  return crc32(new TextEncoder().encode(line)).toString(16).padStart(8, "0");
-}
+const checksumText = (line: string) => crc32Text(new TextEncoder().encode(line));

@@ -2,7 +2,7 @@
 import { type InputId, isInputId } from "../../../core/point.ts";
 import { attempt } from "../../../lib/flow/attempt.ts";
 import { ByteReader } from "../files/bytes.ts";
-import type { Checksum, RecordHeader } from "./record.ts";
+import type { RecordHeader } from "./record.ts";
 import { isKnown, isPayloadWhole, readRecordHeader, recordBytes, recordHeaderBytes, recordTypes } from "./record.ts";
 import { segmentHeaderBytes } from "./segment-header.ts";
 
@@ -92,12 +92,11 @@ export interface ScanOptions {
   readonly end: number | undefined;
   /** All points before this sequence number were durable. */
   readonly durable: number;
-  readonly checksum: Checksum;
 }
 
 /** Scans a whole segment. Never throws because of its content. */
 export function scanSegment(bytes: Uint8Array, options: ScanOptions): SegmentIndex {
-  const { limit, checksum } = options;
+  const { limit } = options;
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const index = new SegmentIndex(options.first, options.salt);
   let expected = options.first;
@@ -122,7 +121,7 @@ export function scanSegment(bytes: Uint8Array, options: ScanOptions): SegmentInd
   };
 
   while (at + recordHeaderBytes <= bytes.length) {
-    const header = readRecordHeader(bytes, view, at, index.salt, checksum);
+    const header = readRecordHeader(bytes, view, at, index.salt);
     if (!header) {
       bad ??= { offset: at, header: undefined };
       at += 8;
@@ -130,7 +129,7 @@ export function scanSegment(bytes: Uint8Array, options: ScanOptions): SegmentInd
     }
     if (header.sequence > limit || (header.sequence === limit && header.points > 0)) break;
     lastGroup = at - header.groupOffset;
-    if (!isPayloadWhole(bytes, at, header, checksum) || (!isKnown(header) && !header.optional)) {
+    if (!isPayloadWhole(bytes, at, header) || (!isKnown(header) && !header.optional)) {
       // Two bad records in sequence: the intact header of the second proves that the first is damage.
       if (bad) damaged(header.sequence, bad.offset, at, bad.header);
       bad = { offset: at, header };

@@ -91,7 +91,7 @@ export class Compactor {
   }
 
   #start(now: TimestampPair): Job | undefined {
-    const { counters, checksum, disk, folder, random32, segments, leases, checkpoints } = this.#options;
+    const { counters, disk, folder, random32, segments, leases, checkpoints } = this.#options;
     const uptime = checkpoints.uptime(now);
     for (const [segment, until] of this.#skipped) if (uptime > until) this.#skipped.delete(segment);
     const segment = segments.find(
@@ -117,7 +117,7 @@ export class Compactor {
     const salt = random32();
     const header = { ...segment.header, kind: "cold", salt, generation: segment.header.generation + 1 } as const;
     const file = disk.open(this.#path, "create");
-    const encoder = new SegmentEncoder({ salt, checksum, compress: coldCompress }, this.#scratch);
+    const encoder = new SegmentEncoder({ salt, compress: coldCompress }, this.#scratch);
     const target = new SegmentIndex(segment.first, salt);
     writeFully(file, writeSegmentHeader(header), 0);
     return { segment, index, unsettled: segment.unsettledPoints, header, file, encoder, target, nextRecord: 0 };
@@ -162,13 +162,13 @@ export class Compactor {
   }
 
   #gather(segment: Segment, index: SegmentIndex, first: number, end: number) {
-    const { checksum, disk, inputs } = this.#options;
+    const { disk, inputs } = this.#options;
     let room = 0;
     for (let i = first; i < end; i++) room += index.points[i]!;
     const points = { inputs: new Uint32Array(room), times: new Float64Array(room), values: new Float64Array(room) };
     const numbers = index.dictionary.map((name) => (name === undefined ? -1 : inputs.numberOf(name)));
     let count = 0;
-    using reader = new SegmentReader(disk, segment, index, true, checksum);
+    using reader = new SegmentReader(disk, segment, index, true);
     for (let i = first; i < end; i++) {
       const [from, to] = index.rangeOf(i);
       if (segment.settled.coversAll(from, to)) continue;
@@ -188,7 +188,7 @@ export class Compactor {
   }
 
   #finish(job: Job, now: TimestampPair): void {
-    const { counters, checksum, disk, folder, checkpoints, leases } = this.#options;
+    const { counters, disk, folder, checkpoints, leases } = this.#options;
     const { segment, target, encoder, file, header } = job;
     if (target.endSequence - segment.first !== job.unsettled)
       throw new Error(`${segment.name} holds other points than are accounted for`);
@@ -197,7 +197,7 @@ export class Compactor {
     encoder.writeDictionary(0, target.endSequence);
     const { endSequence, earliestTime: earliest = Number.NaN, latestTime: latest = Number.NaN } = target;
     const totals = { ...sealOf(segment), endSequence, earliest, latest };
-    writeSeal(out, totals, header.salt, checksum);
+    writeSeal(out, totals, header.salt);
     writeFully(file, out.written(), target.endOffset);
     target.endOffset += out.length;
     file.sync();

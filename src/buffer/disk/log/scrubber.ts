@@ -17,7 +17,6 @@ const againAfterMs = 3_600_000;
 
 /** Returns a function that checks one piece if due. It never throws. */
 export function openScrubber({
-  checksum,
   counters,
   disk,
   checkpoints,
@@ -45,14 +44,14 @@ export function openScrubber({
       let at = 0;
       while (from + at < segment.bytes) {
         if (at > 0 && at + recordHeaderBytes > bytes.length) break;
-        const header = readRecordHeader(bytes, viewOf(bytes), at, segment.header.salt, checksum);
+        const header = readRecordHeader(bytes, viewOf(bytes), at, segment.header.salt);
         if (!header) return "damaged";
         const end = at + recordBytes(header.length);
         if (end > bytes.length) {
           if (at > 0) break;
           bytes = readPart(file, from, end);
         }
-        if (!isPayloadWhole(bytes, at, header, checksum)) return "damaged";
+        if (!isPayloadWhole(bytes, at, header)) return "damaged";
         at = end;
       }
       return from + at;

@@ -91,7 +91,7 @@ export class SegmentLog {
   ensureWriter(now: TimestampPair): SegmentWriter {
     if (this.#writer) return this.#writer;
     const { folder, segmentBytes, stream, integration, counters, bounds, checkpoints, segments } = this.#options;
-    const { checksum, disk, random32 } = this.#options;
+    const { disk, random32 } = this.#options;
     bounds.makeRoom(segmentBytes, now);
     const header = {
       kind: "hot",
@@ -102,7 +102,7 @@ export class SegmentLog {
       generation: 0,
       integration,
     } as const;
-    const file = { disk, checksum, folder, fullBytes: segmentBytes, known: segments };
+    const file = { disk, folder, fullBytes: segmentBytes, known: segments };
     this.#writer = SegmentWriter.create(header, file, this.#scratch);
     segments.push(this.#writer.segment);
     // The state must list the new segment, so that the next start notices if its file was deleted meanwhile.

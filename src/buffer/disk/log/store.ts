@@ -130,8 +130,7 @@ export class Store {
 
   /** To be called every few seconds: enforces the limits, writes the state, and recovers from disk errors. */
   tick(now: TimestampPair): void {
-    for (const segment of this.#segments)
-      if (segment.needsRepair) repairSegment(segment, this.#environment.disk, this.#environment.checksum);
+    for (const segment of this.#segments) if (segment.needsRepair) repairSegment(segment, this.#environment.disk);
     try {
       this.#log.leaveDeleted(now);
       this.#bounds.dropOld(now);

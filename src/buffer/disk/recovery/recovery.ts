@@ -11,7 +11,6 @@ import { RangeSet } from "../counters/range-set.ts";
 import type { RemovedRange } from "../counters/removed-ranges.ts";
 import { type FoundState, StateFile } from "../counters/state-file.ts";
 import { type Disk, diskErrorCode, isFull, type Notes, withRetries } from "../files/disk.ts";
-import type { Checksum } from "../format/record.ts";
 import { formatFileName, parseSegmentName, readFormatFile, writeFormatFile } from "../format/segment-header.ts";
 import type { LogEnvironment } from "../segments/environment.ts";
 import type { Segment } from "../segments/segment.ts";
@@ -99,7 +98,7 @@ function streamOf(
 function applyState(
   state: BufferState | undefined,
   segments: readonly Segment[],
-  { disk, checksum, note }: RecoveryOptions,
+  { disk, note }: RecoveryOptions,
 ): void {
   for (const segment of segments) {
     const known = state?.segments.find((each) => describes(each, segment));
@@ -108,7 +107,7 @@ function applyState(
     // Keep the salt, so that the next state matches this file, which may be readable by then.
     if (!segment.headerKnown) segment.header = { ...segment.header, salt: known.salt };
     try {
-      withRetries(() => applySettled(segment, known, disk, checksum));
+      withRetries(() => applySettled(segment, known, disk));
     } catch (error) {
       note("error", { segment: segment.name, err: String(error) }, "a segment cannot be read");
     }
@@ -277,19 +276,19 @@ export function describes(state: SegmentState, { name, first, header, headerKnow
  * Applies the settled ranges, cut at the end of the segment. If some exceeded it, counts the points of single series
  * from the readable records. Damaged points count as settled here and appear as lost in the counters.
  */
-function applySettled(segment: Segment, state: SegmentState, disk: Disk, checksum: Checksum): void {
+function applySettled(segment: Segment, state: SegmentState, disk: Disk): void {
   const { first, endSequence } = segment;
   let isWhole = true;
   for (const coverage of [segment.settled, segment.taken]) isWhole = coverage.restore(state, first, endSequence);
   segment.settledBySeries = state.settledBySeries;
-  if (!isWhole) recount(segment, disk, checksum);
+  if (!isWhole) recount(segment, disk);
 }
 
-function recount(segment: Segment, disk: Disk, checksum: Checksum): void {
+function recount(segment: Segment, disk: Disk): void {
   segment.settledBySeries = 0;
   if (!segment.settled.hasSeries) return;
-  const index = loadIndex(disk, segment, Number.POSITIVE_INFINITY, checksum);
-  using reader = new SegmentReader(disk, segment, index, true, checksum);
+  const index = loadIndex(disk, segment, Number.POSITIVE_INFINITY);
+  using reader = new SegmentReader(disk, segment, index, true);
   const writeOff = (from: number, to: number) => segment.writeOff(from, to);
   const unsettled = unsettledInRecords(segment, index, reader, writeOff);
   for (const { from, to } of index.damage) writeOff(from, to);

@@ -2,7 +2,6 @@
 import type { PointCounters } from "../counters/point-counters.ts";
 import type { Disk, Notes } from "../files/disk.ts";
 import type { InputTable } from "../format/input-table.ts";
-import type { Checksum } from "../format/record.ts";
 import type { Segment } from "./segment.ts";
 
 export interface StoreOptions {
@@ -21,7 +20,6 @@ export interface StoreOptions {
 
 export interface LogEnvironment {
   readonly disk: Disk;
-  readonly checksum: Checksum;
   /** Random integers from 0 to below 2^32. */
   readonly random32: () => number;
   readonly note: Notes;

@@ -2,7 +2,6 @@
 import { ByteReader, ByteWriter } from "../files/bytes.ts";
 import { type Disk, type DiskFile, withFile, writeFully } from "../files/disk.ts";
 import {
-  type Checksum,
   isPayloadWhole,
   readRecordHeader,
   recordBytes,
@@ -30,7 +29,7 @@ export function sealOf({ endSequence, earliest, latest, lastWall, lastUptime }: 
 const payloadBytes = 24;
 export const sealBytes = recordBytes(payloadBytes);
 
-export function writeSeal(out: ByteWriter, seal: Seal, salt: number, checksum: Checksum): void {
+export function writeSeal(out: ByteWriter, seal: Seal, salt: number): void {
   const fields = {
     type: recordTypes.seal,
     points: 0,
@@ -45,16 +44,16 @@ export function writeSeal(out: ByteWriter, seal: Seal, salt: number, checksum: C
     writer.f64(0);
     return 1;
   };
-  writeRecord(out, fields, payload, checksum);
+  writeRecord(out, fields, payload);
 }
 
 /** Reads the seal from the last `sealBytes` of a file. Undefined: the segment is not sealed, or the seal is damaged. */
-export function readSeal(bytes: Uint8Array, salt: number, checksum: Checksum): Seal | undefined {
+export function readSeal(bytes: Uint8Array, salt: number): Seal | undefined {
   if (bytes.length !== sealBytes) return undefined;
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const header = readRecordHeader(bytes, view, 0, salt, checksum);
+  const header = readRecordHeader(bytes, view, 0, salt);
   if (header?.type !== recordTypes.seal || header.length !== payloadBytes) return undefined;
-  if (!isPayloadWhole(bytes, 0, header, checksum)) return undefined;
+  if (!isPayloadWhole(bytes, 0, header)) return undefined;
   const reader = new ByteReader(bytes, recordHeaderBytes);
   return {
     endSequence: header.sequence,
@@ -73,7 +72,6 @@ export function readSeal(bytes: Uint8Array, salt: number, checksum: Checksum): S
 export function repairSegment(
   segment: Segment,
   disk: Disk,
-  checksum: Checksum,
   { header = false, seal = true }: { readonly header?: boolean; readonly seal?: boolean } = {},
 ): string | undefined {
   try {
@@ -82,7 +80,7 @@ export function repairSegment(
       // Sync the last write first: the previous process may have died before its sync. If a power cut left the seal but
       // not that write, the write would count as damage instead of as unfinished.
       if (seal) file.sync();
-      const end = seal ? writeEnd(file, segment, checksum) : segment.bytes;
+      const end = seal ? writeEnd(file, segment) : segment.bytes;
       file.sync();
       segment.bytes = end;
       segment.needsRepair = false;
@@ -93,9 +91,9 @@ export function repairSegment(
   }
 }
 
-function writeEnd(file: DiskFile, segment: Segment, checksum: Checksum): number {
+function writeEnd(file: DiskFile, segment: Segment): number {
   const out = new ByteWriter(sealBytes);
-  writeSeal(out, sealOf(segment), segment.header.salt, checksum);
+  writeSeal(out, sealOf(segment), segment.header.salt);
   writeFully(file, out.written(), segment.bytes);
   file.setSize(segment.bytes + out.length);
   return segment.bytes + out.length;

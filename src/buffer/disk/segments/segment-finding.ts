@@ -3,7 +3,6 @@
 // `segment-opening.ts`: their records identify them, or they are quarantined.
 import { AgentError } from "../../../core/errors.ts";
 import { attempt } from "../../../lib/flow/attempt.ts";
-import { crc32 } from "../files/bytes.ts";
 import { type Disk, diskErrorCode, type Notes, readFile, readPart, withFile, withRetries } from "../files/disk.ts";
 import { moveToQuarantine } from "../files/quarantine.ts";
 import {
@@ -164,8 +163,8 @@ function endOf(disk: Disk, path: string, header: FoundSegment["header"]): number
   const bytes = attempt(() => readFile(disk, path));
   if (!bytes) return -1;
   const { first, salt } = header;
-  const seal = readSeal(bytes.subarray(Math.max(0, bytes.length - sealBytes)), salt, crc32);
-  const options = { first, salt, limit: Number.POSITIVE_INFINITY, end: undefined, durable: 0, checksum: crc32 };
+  const seal = readSeal(bytes.subarray(Math.max(0, bytes.length - sealBytes)), salt);
+  const options = { first, salt, limit: Number.POSITIVE_INFINITY, end: undefined, durable: 0 };
   return seal?.endSequence ?? scanSegment(bytes, options).endSequence;
 }
 

@@ -4,7 +4,6 @@ import type { BufferState } from "../counters/buffer-state.ts";
 import type { PointCounters } from "../counters/point-counters.ts";
 import { readFile, readPart, withFile, withRetries } from "../files/disk.ts";
 import { copyToQuarantine, moveToQuarantine } from "../files/quarantine.ts";
-import type { Checksum } from "../format/record.ts";
 import { segmentHeaderBytes } from "../format/segment-header.ts";
 import { type SegmentIndex, scanSegment } from "../format/segment-index.ts";
 import type { LogEnvironment } from "./environment.ts";
@@ -53,7 +52,7 @@ export function openSegments(files: readonly FoundFile[], options: OpeningOption
 
 /** Opens a file without a readable header if its records belong to this buffer and fit between the known segments. */
 function openDoubtful(found: FoundSegment, segments: readonly Segment[], options: OpeningOptions): Segment | undefined {
-  const { disk, folder, counters, state, checksum } = options;
+  const { disk, folder, counters, state } = options;
   const before = segments.findLast(({ first }) => first <= found.first);
   const limit = segments.find(({ first }) => first > found.first)?.first ?? Number.POSITIVE_INFINITY;
   // A segment begins at the end of the one before, which was durable by then.
@@ -62,7 +61,7 @@ function openDoubtful(found: FoundSegment, segments: readonly Segment[], options
   try {
     return withRetries(() => {
       const bytes = readFile(disk, `${folder}/${found.name}`);
-      const scan = { first: found.first, salt: undefined, limit, end: undefined, durable: counters.next, checksum };
+      const scan = { first: found.first, salt: undefined, limit, end: undefined, durable: counters.next };
       const { sequences, salt } = scanSegment(bytes, scan);
       const isCopy = segments.some(({ header }) => header.salt === salt);
       if (fits && !isCopy && sequences.length > 0) return openSegment(found, limit, options);
@@ -77,16 +76,16 @@ function openDoubtful(found: FoundSegment, segments: readonly Segment[], options
 }
 
 function openSegment(found: FoundSegment, limit: number, options: OpeningOptions): Segment {
-  const { disk, folder, checksum, counters, note } = options;
+  const { disk, folder, counters, note } = options;
   const durable = counters.next;
   const segment = newSegment(found, options);
   const isSealed = withFile(disk, segment.path, "read", (file) => {
     segment.bytes = file.size();
     const tail = readPart(file, Math.max(0, segment.bytes - sealBytes), sealBytes);
-    if (segment.headerKnown && takeSeal(segment, tail, limit, checksum)) return true;
+    if (segment.headerKnown && takeSeal(segment, tail, limit)) return true;
     const bytes = readPart(file, 0, segment.bytes);
     const salt = segment.headerKnown ? segment.header.salt : undefined;
-    const index = scanSegment(bytes, { first: found.first, salt, limit, end: undefined, durable, checksum });
+    const index = scanSegment(bytes, { first: found.first, salt, limit, end: undefined, durable });
     takeIndex(segment, index);
     if (index.tornBytes > 0 && segment.headerKnown) {
       const fields = { segment: found.name, bytes: index.tornBytes };
@@ -98,7 +97,7 @@ function openSegment(found: FoundSegment, limit: number, options: OpeningOptions
   });
   segment.sealed = true;
   if (segment.points > 0 && (!segment.headerKnown || !isSealed)) {
-    const error = repairSegment(segment, disk, checksum, { header: !segment.headerKnown, seal: !isSealed });
+    const error = repairSegment(segment, disk, { header: !segment.headerKnown, seal: !isSealed });
     // The segment is readable nevertheless, and is scanned again at the next start.
     if (error !== undefined) {
       segment.needsRepair = true;
@@ -161,8 +160,8 @@ function newSegment({ name, first, header }: FoundSegment, { folder, stream, int
   return segment;
 }
 
-function takeSeal(segment: Segment, tail: Uint8Array, limit: number, checksum: Checksum): boolean {
-  const seal = readSeal(tail, segment.header.salt, checksum);
+function takeSeal(segment: Segment, tail: Uint8Array, limit: number): boolean {
+  const seal = readSeal(tail, segment.header.salt);
   if (!seal || seal.endSequence > limit) return false;
   segment.endSequence = seal.endSequence;
   segment.earliest = numberOr(seal.earliest);

@@ -1,7 +1,7 @@
 // Reads segments: builds the index by one scan of the file, and reads records through a small window.
 import { type Disk, type DiskFile, readFile, readFully } from "../files/disk.ts";
 import { readPoints, type SeriesVisitor } from "../format/columns.ts";
-import { type Checksum, isPayloadWhole, type RecordHeader, readRecordHeader } from "../format/record.ts";
+import { isPayloadWhole, type RecordHeader, readRecordHeader } from "../format/record.ts";
 import { type SegmentIndex, scanSegment } from "../format/segment-index.ts";
 import type { LogParts } from "./environment.ts";
 import type { Segment } from "./segment.ts";
@@ -16,11 +16,11 @@ export interface RecordBytes {
 }
 
 /** Scans the whole file. Throws the disk's error. */
-export function loadIndex(disk: Disk, segment: Segment, limit: number, checksum: Checksum): SegmentIndex {
+export function loadIndex(disk: Disk, segment: Segment, limit: number): SegmentIndex {
   const { first, salt } = segment.header;
   const known = segment.headerKnown ? salt : undefined;
   const { endSequence: end } = segment;
-  const index = scanSegment(readFile(disk, segment.path), { first, salt: known, limit, end, durable: end, checksum });
+  const index = scanSegment(readFile(disk, segment.path), { first, salt: known, limit, end, durable: end });
   segment.header = { ...segment.header, salt: index.salt ?? salt };
   return index;
 }
@@ -42,9 +42,9 @@ export class IndexCache {
     const known = this.#kept.indexOf(segment);
     if (known >= 0) this.#kept.push(...this.#kept.splice(known, 1));
     if (segment.index) return segment.index;
-    const { disk, checksum, segments } = this.#parts;
+    const { disk, segments } = this.#parts;
     const limit = segments[segments.indexOf(segment) + 1]?.first ?? Number.POSITIVE_INFINITY;
-    const index = loadIndex(disk, segment, limit, checksum);
+    const index = loadIndex(disk, segment, limit);
     segment.index = index;
     onLoad(index);
     this.keep(segment);
@@ -69,19 +69,17 @@ export class SegmentReader implements Disposable {
   readonly #file: DiskFile;
   readonly #segment: Segment;
   readonly #index: SegmentIndex;
-  readonly #checksum: Checksum;
   readonly #forward: boolean;
   #window: Uint8Array<ArrayBuffer> = new Uint8Array();
   #start = 0;
   #end = 0;
 
   /** `forward`: the direction in which records will be read. Determines which part of the file is read ahead. */
-  constructor(disk: Disk, segment: Segment, index: SegmentIndex, forward: boolean, checksum: Checksum) {
+  constructor(disk: Disk, segment: Segment, index: SegmentIndex, forward: boolean) {
     this.#file = disk.open(segment.path, "read");
     this.#segment = segment;
     this.#index = index;
     this.#forward = forward;
-    this.#checksum = checksum;
   }
 
   /** Record `at` of the index. Undefined: its bytes are damaged. Throws the disk's error. */
@@ -93,10 +91,10 @@ export class SegmentReader implements Disposable {
     const offset = from - this.#start;
     const bytes = this.#window.subarray(0, this.#end - this.#start);
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-    const header = readRecordHeader(bytes, view, offset, this.#segment.header.salt, this.#checksum);
+    const header = readRecordHeader(bytes, view, offset, this.#segment.header.salt);
     if (!header || header.sequence !== this.#index.sequences[at] || header.points !== this.#index.points[at])
       return undefined;
-    return isPayloadWhole(bytes, offset, header, this.#checksum) ? { header, bytes, at: offset } : undefined;
+    return isPayloadWhole(bytes, offset, header) ? { header, bytes, at: offset } : undefined;
   }
 
   /** Calls `visit` for each series of a record. False: the record is damaged. Throws as `record` and `readPoints` do. */

@@ -5,7 +5,6 @@
 import { attempt } from "../../../lib/flow/attempt.ts";
 import { type Disk, type DiskFile, isFull, writeFully } from "../files/disk.ts";
 import type { InputTable, PointColumns } from "../format/input-table.ts";
-import type { Checksum } from "../format/record.ts";
 import { type EncodedRecord, type Scratch, SegmentEncoder } from "../format/segment-encoder.ts";
 import { type SegmentHeader, segmentHeaderBytes, segmentName, writeSegmentHeader } from "../format/segment-header.ts";
 import { SegmentIndex } from "../format/segment-index.ts";
@@ -26,7 +25,6 @@ export interface SegmentWriterOptions {
   readonly folder: string;
   /** Length of the file. A record that does not fit goes into the next segment. */
   readonly fullBytes: number;
-  readonly checksum: Checksum;
   /** Known segments. Names of those without a file are not reused, since that file is to be removed. */
   readonly known: readonly Segment[];
 }
@@ -44,7 +42,7 @@ export class SegmentWriter {
     this.segment = segment;
     this.#file = file;
     this.#options = options;
-    this.#encoder = new SegmentEncoder({ salt, checksum: options.checksum }, scratch);
+    this.#encoder = new SegmentEncoder({ salt }, scratch);
     this.#index = new SegmentIndex(segment.first, salt);
     segment.index = this.#index;
     segment.bytes = segmentHeaderBytes;
@@ -134,7 +132,7 @@ export class SegmentWriter {
     const { out } = this.#encoder;
     out.cut();
     this.#encoder.writeDictionary(0, segment.endSequence);
-    writeSeal(out, sealOf(segment), segment.header.salt, this.#options.checksum);
+    writeSeal(out, sealOf(segment), segment.header.salt);
     segment.sealed = true;
     try {
       writeFully(this.#file, out.written(), this.#index.endOffset);

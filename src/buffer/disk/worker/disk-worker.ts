@@ -1,14 +1,12 @@
 // The log thread, which makes all disk calls. They block, so a disk that hangs delays only this thread.
 import "../../../lib/text/no-code-from-text.ts";
 import { randomBytes } from "node:crypto";
-import { crc32 } from "../files/bytes.ts";
 import { lockFolder } from "../files/lock.ts";
 import { nodeDisk } from "../files/node-disk.ts";
 import { runLogThread } from "./store-server.ts";
 
 runLogThread({
   disk: nodeDisk(),
-  checksum: crc32,
   random32: () => randomBytes(4).readUInt32LE(),
   lock: lockFolder,
 });

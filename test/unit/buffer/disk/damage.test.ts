@@ -3,7 +3,6 @@
 import fc from "fast-check";
 import { expect, test, vi } from "vitest";
 import { crc32 } from "../../../../src/buffer/disk/files/bytes.ts";
-import type { Checksum } from "../../../../src/buffer/disk/format/record.ts";
 import { append, folder, moment, openStore, type Triple, takeAll } from "../../../support/disk-store.ts";
 import { MemoryDisk } from "../../../support/memory-disk.ts";
 import { runs } from "../../../support/property.ts";
@@ -20,13 +19,9 @@ const record = (i: number): Triple[] => [
 const keyOf = ([input, time, value]: Triple) => `${input} ${time} ${value}`;
 
 /** A disk with `records` records in one segment. The buffer is closed, or left as after a crash. */
-function written(
-  records: number,
-  closed: boolean,
-  checksum: Checksum = crc32,
-): { disk: MemoryDisk; path: string; used: number } {
+function written(records: number, closed: boolean): { disk: MemoryDisk; path: string; used: number } {
   const disk = new MemoryDisk();
-  const { store } = openStore(disk, { segmentBytes: 8_192, checksum });
+  const { store } = openStore(disk, { segmentBytes: 8_192 });
   for (let i = 0; i < records; i++) append(store, record(i));
   if (closed) store.close(moment(1));
   const name = disk.list(folder).find((entry) => entry.startsWith("seg-")) ?? "";
@@ -35,15 +30,10 @@ function written(
 }
 
 /** Opens a copy with the bytes changed. Counts the points that are read, reported as lost, and wrong. */
-function readDamaged(
-  from: ReturnType<typeof written>,
-  records: number,
-  change: (bytes: Uint8Array) => Uint8Array,
-  checksum?: Checksum,
-) {
+function readDamaged(from: ReturnType<typeof written>, records: number, change: (bytes: Uint8Array) => Uint8Array) {
   const disk = from.disk.afterKill();
   disk.change(from.path, change);
-  const { store } = openStore(disk, checksum ? { checksum } : {});
+  const { store } = openStore(disk);
   const points = takeAll(store);
   const expected = new Set(Array.from({ length: records }, (_, i) => record(i).map(keyOf)).flat());
   const stats = store.stats();
@@ -82,20 +72,6 @@ test.each([true, false])(
     expect([...states.keys()].toSorted()).toEqual(sealed ? ["15 3", "18 0"] : expect.arrayContaining(["15 3", "18 0"]));
   },
 );
-
-test("without the checksum a flipped bit is delivered as a wrong value", () => {
-  const none: Checksum = () => 0;
-  const from = written(3, true, none);
-  let wrong = 0;
-  for (let bit = 4_096 * 8; bit < from.used * 8; bit += 61)
-    try {
-      wrong += readDamaged(from, 3, flip(bit), none).wrong;
-    } catch {
-      wrong++;
-    }
-
-  expect(wrong).toBeGreaterThan(0);
-});
 
 test("a write cut off at any byte costs only its own points", () => {
   const before = written(3, false);

@@ -1,7 +1,6 @@
 // The times of inputs with `sameTime: keep` are known after a power cut.
 import { expect, test } from "vitest";
 import { KeptFile } from "../../../../src/buffer/disk/blocks/kept-file.ts";
-import { crc32 } from "../../../../src/buffer/disk/files/bytes.ts";
 import type { Disk } from "../../../../src/buffer/disk/files/disk.ts";
 import { InputTable } from "../../../../src/buffer/disk/format/input-table.ts";
 import { KeptTimes } from "../../../../src/buffer/disk/segments/kept-times.ts";
@@ -90,6 +89,6 @@ function watchWrites(disk: MemoryDisk): { bytes: number } {
 function open(disk: Disk) {
   const inputs = new InputTable();
   const kept = new KeptTimes();
-  const file = new KeptFile({ disk, folder, checksum: crc32, note: () => {}, stream: "1", inputs, kept });
+  const file = new KeptFile({ disk, folder, note: () => {}, stream: "1", inputs, kept });
   return { inputs, kept, file };
 }
