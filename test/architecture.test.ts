@@ -18,7 +18,7 @@ const floors: readonly (readonly string[])[] = [
   [...protocols, "mapping", "buffer/disk", "upload"],
   // It uses the codec and the settled ranges of the disk buffer.
   ["buffer/jetstream"],
-  ["source", "buffer"],
+  ["source"],
   ["config"],
   ["discover"],
   ["agent"],

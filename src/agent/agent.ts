@@ -1,6 +1,6 @@
 // Starts the parts of the agent in order and stops them in reverse order.
 import { join } from "node:path";
-import { openBuffer as openDiskBuffer } from "../buffer/registry.ts";
+import { openDiskBuffer } from "../buffer/disk/disk-buffer.ts";
 import { type Config, changedSections, type ShownConfig, type SourceChanges } from "../config/format/config.ts";
 import type { BufferStats } from "../core/buffer.ts";
 import type { Runtime } from "../core/runtime.ts";

@@ -1,11 +1,11 @@
 import { constants } from "node:fs";
 import { access, mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import type { OpenBufferOptions } from "../buffer/registry.ts";
+import type { DiskBufferOptions } from "../buffer/disk/disk-buffer.ts";
 import type { Config } from "../config/format/config.ts";
 import { AgentError, fileFailure } from "../core/errors.ts";
 
-export function bufferOf({ agent, service, buffer }: Config): OpenBufferOptions {
+export function bufferOf({ agent, service, buffer }: Config): DiskBufferOptions {
   const directory = join(agent.dataDir, "buffer");
   return { directory, integration: service.integration, config: buffer, requestBytes: service.limits.maxRequest };
 }

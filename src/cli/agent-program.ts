@@ -1,6 +1,6 @@
 // The agent program without the other commands, for small machines.
-import type { LogWorker } from "../buffer/disk/worker/worker-port.ts";
-import { openBuffer } from "../buffer/registry.ts";
+import { openDiskBuffer } from "../buffer/disk/disk-buffer.ts";
+import { type LogWorker, workerPorts } from "../buffer/disk/worker/worker-port.ts";
 import { run } from "./run/run.ts";
 import { processConsole } from "./terminal/console.ts";
 import { exitStatusOf } from "./terminal/exit-status.ts";
@@ -12,8 +12,8 @@ import { exitStatusOf } from "./terminal/exit-status.ts";
 export async function runAgent(config: string, thread: LogWorker, keepCode?: () => void): Promise<number> {
   using io = processConsole();
   const parts = {
-    openBuffer: (...[options, runtime, signal]: Parameters<typeof openBuffer>) =>
-      openBuffer(options, runtime, signal, thread),
+    openBuffer: (...[options, runtime, signal]: Parameters<typeof openDiskBuffer>) =>
+      openDiskBuffer(options, runtime, signal, workerPorts(thread)),
   };
   return await exitStatusOf(() => run({ config, keepCode }, io, parts), io);
 }

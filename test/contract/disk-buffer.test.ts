@@ -5,7 +5,6 @@ import { openDiskBuffer } from "../../src/buffer/disk/disk-buffer.ts";
 import { lockFolder } from "../../src/buffer/disk/files/lock.ts";
 import { nodeDisk } from "../../src/buffer/disk/files/node-disk.ts";
 import { bufferOptions } from "../../src/buffer/disk/options.ts";
-import { openBuffer } from "../../src/buffer/registry.ts";
 import type { TakeOptions } from "../../src/core/buffer.ts";
 import { epochMicros, type InputId } from "../../src/core/point.ts";
 import { inProcess } from "../support/disk-store.ts";
@@ -41,7 +40,7 @@ describe("the buffer on disk", () => {
 test("the log thread stores and delivers points, and only its user can read its folders", async () => {
   using home = temporaryFolder();
   const directory = home.file("new/buffer");
-  await using buffer = await openBuffer({ directory, integration: "plant", config }, testRuntime(), never);
+  await using buffer = await openDiskBuffer({ directory, integration: "plant", config }, testRuntime(), never);
   await using reader = await buffer.reader();
   const given = reader.take("live", { wait: true, maxPoints: 10 }, never);
 
@@ -60,7 +59,7 @@ test("consecutive appends are each answered on their own, whatever other calls r
   using home = temporaryFolder();
   const brisk = bufferOptions.parse({ reserveFreeDisk: "0", ackDelay: "0" });
   const runtime = testRuntime();
-  await using buffer = await openBuffer(
+  await using buffer = await openDiskBuffer(
     { directory: home.file("buffer"), integration: "plant", config: brisk },
     runtime,
     never,
@@ -91,7 +90,7 @@ test("a folder that cannot be created is reported as unwritable", async () => {
   writeFileSync(home.file("file"), "");
   chmodSync(home.file("file"), 0o400);
 
-  const opening = openBuffer(
+  const opening = openDiskBuffer(
     { directory: home.file("file/buffer"), integration: "plant", config },
     testRuntime(),
     never,

@@ -3,8 +3,8 @@ import { spawnSync } from "node:child_process";
 import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { openDiskBuffer } from "../../src/buffer/disk/disk-buffer.ts";
 import { bufferOptions } from "../../src/buffer/disk/options.ts";
-import { openBuffer } from "../../src/buffer/registry.ts";
 import type { InputId, Point } from "../../src/core/point.ts";
 import { epochMicros } from "../../src/core/point.ts";
 import { command } from "../support/command.ts";
@@ -22,7 +22,7 @@ function point(input: string, second: number, value: number): Point {
 
 async function open(dataDir: string) {
   const config = bufferOptions.parse({ reserveFreeDisk: "0", sync: "1ms" });
-  return openBuffer({ directory: join(dataDir, "buffer"), integration: "plant", config }, testRuntime(), never);
+  return openDiskBuffer({ directory: join(dataDir, "buffer"), integration: "plant", config }, testRuntime(), never);
 }
 
 /** Ten appends of three points each. */

@@ -1,8 +1,8 @@
 // Agents that are killed again and again deliver a backlog. Each kill repeats at most the request in flight.
 // Even processes that live for seconds make progress.
 import { expect, test } from "vitest";
+import { openDiskBuffer } from "../../src/buffer/disk/disk-buffer.ts";
 import { bufferOptions } from "../../src/buffer/disk/options.ts";
-import { openBuffer } from "../../src/buffer/registry.ts";
 import { epochMicros, type InputId, type Point } from "../../src/core/point.ts";
 import { startAgent } from "../support/agent-process.ts";
 import { eventually } from "../support/eventually.ts";
@@ -43,7 +43,7 @@ function unrelated(at: number): Point[] {
 
 async function fill(directory: string, appends: number, pointsOf: (at: number) => Point[]): Promise<number> {
   const config = bufferOptions.parse({ reserveFreeDisk: "0" });
-  await using buffer = await openBuffer({ directory, integration, config }, testRuntime(), never);
+  await using buffer = await openDiskBuffer({ directory, integration, config }, testRuntime(), never);
   for (let at = 0; at < appends; at++) await buffer.append(pointsOf(at), { awaited: false }, never);
   return buffer.stats().unsettledPoints;
 }

@@ -2,9 +2,9 @@
 import { execFileSync } from "node:child_process";
 import { closeSync, mkdirSync, openSync, rmSync, writeSync } from "node:fs";
 import { expect, test } from "vitest";
+import { openDiskBuffer } from "../../src/buffer/disk/disk-buffer.ts";
 import { nodeDisk } from "../../src/buffer/disk/files/node-disk.ts";
 import { bufferOptions } from "../../src/buffer/disk/options.ts";
-import { openBuffer } from "../../src/buffer/registry.ts";
 import { epochMicros, type InputId } from "../../src/core/point.ts";
 import { append, moment, openStore, type Triple, takeAll } from "../support/disk-store.ts";
 import { testRuntime } from "../support/runtime.ts";
@@ -97,7 +97,7 @@ test.skipIf(!isRoot)(
     const never = new AbortController().signal;
     const config = bufferOptions.parse({ reserveFreeDisk: "0" });
     const open = () =>
-      openBuffer({ directory: `${volume.path}/data`, integration: "plant", config }, testRuntime(), never);
+      openDiskBuffer({ directory: `${volume.path}/data`, integration: "plant", config }, testRuntime(), never);
     const point = (time: number) => ({ input: "a" as InputId, time: epochMicros(1.7e15 + time), value: time });
     {
       await using buffer = await open();

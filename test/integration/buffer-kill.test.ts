@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { openDiskBuffer } from "../../src/buffer/disk/disk-buffer.ts";
 import { bufferOptions } from "../../src/buffer/disk/options.ts";
-import { openBuffer } from "../../src/buffer/registry.ts";
 import { expectToSurviveKills, startAppending } from "../support/kill-cycles.ts";
 import { testRuntime } from "../support/runtime.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -22,7 +22,7 @@ test("a second process on the same folder is refused within a second and writes 
   using home = temporaryFolder();
   const directory = home.file("buffer");
   const config = bufferOptions.parse({ reserveFreeDisk: "0" });
-  await using _buffer = await openBuffer({ directory, integration: "plant", config }, testRuntime(), never);
+  await using _buffer = await openDiskBuffer({ directory, integration: "plant", config }, testRuntime(), never);
   const content = () =>
     readdirSync(directory)
       .toSorted()

@@ -6,7 +6,6 @@ import { openDiskBuffer } from "../../src/buffer/disk/disk-buffer.ts";
 import { lockFolder } from "../../src/buffer/disk/files/lock.ts";
 import { nodeDisk } from "../../src/buffer/disk/files/node-disk.ts";
 import { bufferOptions } from "../../src/buffer/disk/options.ts";
-import { openBuffer } from "../../src/buffer/registry.ts";
 import { epochMicros, type InputId } from "../../src/core/point.ts";
 import { append, inProcess, moment, openStore, settle, type Triple, take, takeAll } from "../support/disk-store.ts";
 import { eventually } from "../support/eventually.ts";
@@ -63,7 +62,7 @@ test.skipIf(!canCutPower)(
     const never = new AbortController().signal;
     const config = bufferOptions.parse({ reserveFreeDisk: "0" });
     const open = () =>
-      openBuffer({ directory: `${volume.path}/data`, integration: "plant", config }, testRuntime(), never);
+      openDiskBuffer({ directory: `${volume.path}/data`, integration: "plant", config }, testRuntime(), never);
     const point = (second: number) => ({
       input: "a" as InputId,
       time: epochMicros(1.7e15 + second * 1e6),

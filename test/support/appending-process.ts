@@ -2,8 +2,8 @@
 // of each
 // acknowledged append. `node appending-process.ts DIRECTORY FIRST`.
 import { writeSync } from "node:fs";
+import { openDiskBuffer } from "../../src/buffer/disk/disk-buffer.ts";
 import { bufferOptions } from "../../src/buffer/disk/options.ts";
-import { openBuffer } from "../../src/buffer/registry.ts";
 import { epochMicros, type InputId } from "../../src/core/point.ts";
 import { testRuntime } from "./runtime.ts";
 
@@ -25,7 +25,7 @@ function say(line: string): void {
 }
 
 try {
-  const buffer = await openBuffer({ directory, integration: "plant", config }, testRuntime(), never);
+  const buffer = await openDiskBuffer({ directory, integration: "plant", config }, testRuntime(), never);
   say("ready");
   for (let i = Number(first); ; i++) {
     const points = [0, 1, 2].map((k) => ({

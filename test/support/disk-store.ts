@@ -1,10 +1,10 @@
 // Stores on a disk in memory, and buffers on such stores without a thread, for tests of the log.
-import type { OpenPort } from "../../src/buffer/disk/disk-buffer.ts";
 import type { Disk, Note } from "../../src/buffer/disk/files/disk.ts";
 import type { FolderLock } from "../../src/buffer/disk/files/lock.ts";
 import type { PointColumns } from "../../src/buffer/disk/format/input-table.ts";
 import { Store } from "../../src/buffer/disk/log/store.ts";
 import type { StoreOptions } from "../../src/buffer/disk/segments/environment.ts";
+import type { OpenPort } from "../../src/buffer/disk/worker/protocol.ts";
 import { StoreServer } from "../../src/buffer/disk/worker/store-server.ts";
 import { AgentError } from "../../src/core/errors.ts";
 import type { InputId } from "../../src/core/point.ts";

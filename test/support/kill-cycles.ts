@@ -3,8 +3,8 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { expect } from "vitest";
+import { openDiskBuffer } from "../../src/buffer/disk/disk-buffer.ts";
 import { bufferOptions } from "../../src/buffer/disk/options.ts";
-import { openBuffer } from "../../src/buffer/registry.ts";
 import { seeded, testRuntime } from "./runtime.ts";
 
 const script = join(import.meta.dirname, "appending-process.ts");
@@ -34,7 +34,7 @@ export function startAppending(
 
 async function openAndRead(directory: string) {
   const config = bufferOptions.parse({ reserveFreeDisk: "0" });
-  await using buffer = await openBuffer({ directory, integration: "plant", config }, testRuntime(), never);
+  await using buffer = await openDiskBuffer({ directory, integration: "plant", config }, testRuntime(), never);
   await using reader = await buffer.reader();
   const found = new Map<string, number>();
   for (;;) {

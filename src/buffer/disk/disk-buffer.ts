@@ -9,8 +9,8 @@ import { InputTable } from "./format/input-table.ts";
 import type { BufferOptions } from "./options.ts";
 import { DiskReader } from "./worker/disk-reader.ts";
 import { closedError, GroupCommit } from "./worker/group-commit.ts";
-import type { BareRequest, StorePort, StoreReply, StoreStart } from "./worker/protocol.ts";
-import { openWorkerPort } from "./worker/worker-port.ts";
+import type { BareRequest, OpenPort, StoreReply } from "./worker/protocol.ts";
+import { workerPorts } from "./worker/worker-port.ts";
 
 export interface DiskBufferOptions {
   /** Folder for this buffer only. Created with mode 0700, including its parents, if it does not exist. */
@@ -24,8 +24,6 @@ export interface DiskBufferOptions {
   readonly requestBytes?: number | undefined;
 }
 
-export type OpenPort = (start: StoreStart, signal: AbortSignal) => Promise<StorePort>;
-
 const tickMs = 2_000;
 /** A background step takes about 10 ms of the log thread: at most a tenth of a core. */
 const workEveryMs = 100;
@@ -36,12 +34,16 @@ const autoAckDelay = { ms: 5, hurryMs: 50 };
 /** Request bytes per point of a series sent alone: a time of 27 bytes and a value. Shared times need less. */
 const bytesPerPoint = 32;
 
-/** See `openBuffer`. `openPort` starts the log; tests run it without a thread. */
+/**
+ * Resolves when the buffer can be appended to and read; the time does not depend on its content. Rejects with
+ * `DATA_DIR_IN_USE`, `DATA_DIR_UNWRITABLE`, `BUFFER_NEWER`, `BUFFER_OLDER`, or with `signal.reason`. Damaged data is
+ * quarantined and does not prevent opening. `openPort` starts the log; tests run it without a thread.
+ */
 export async function openDiskBuffer(
   { directory, integration, config, segmentBytes, requestBytes }: DiskBufferOptions,
   runtime: Runtime,
   signal: AbortSignal,
-  openPort: OpenPort = (start, stop) => openWorkerPort(start, stop),
+  openPort: OpenPort = workerPorts(),
 ): Promise<PointBuffer> {
   signal.throwIfAborted();
   const options = {

@@ -7,7 +7,7 @@ import { openLog } from "../../agent/log/log.ts";
 import { metricsRegistry } from "../../agent/process/metrics.ts";
 import { boundGarbage, measureProcess } from "../../agent/process/process.ts";
 import { systemRuntime } from "../../agent/runtime.ts";
-import { openBuffer } from "../../buffer/registry.ts";
+import { openDiskBuffer } from "../../buffer/disk/disk-buffer.ts";
 import { loadConfig } from "../../config/load.ts";
 import type { Console } from "../terminal/console.ts";
 import { surviveDefects } from "../terminal/exit-status.ts";
@@ -46,7 +46,7 @@ export async function run(
     for (const { path, message } of config.warnings) log.warn({ path }, message);
     // The buffer's thread opens it on another core while this one loads the rest.
     await prepareBufferFolder(config);
-    const buffer = (parts.openBuffer ?? openBuffer)(bufferOf(config), runtime, io.signal);
+    const buffer = (parts.openBuffer ?? openDiskBuffer)(bufferOf(config), runtime, io.signal);
     buffer.catch(() => {}); // the agent awaits it and reports the error
     const { serve } = await import("./serve.ts");
     await serve(

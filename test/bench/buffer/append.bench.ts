@@ -10,8 +10,8 @@ import { createRequire } from "node:module";
 import { cpus, loadavg } from "node:os";
 import { basename, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { openDiskBuffer } from "../../../src/buffer/disk/disk-buffer.ts";
 import { bufferOptions } from "../../../src/buffer/disk/options.ts";
-import { openBuffer } from "../../../src/buffer/registry.ts";
 import { epochMicros, type InputId, type Point } from "../../../src/core/point.ts";
 import { seeded, testRuntime } from "../../support/runtime.ts";
 
@@ -39,7 +39,7 @@ interface Engine extends AsyncDisposable {
 
 async function ours(folder: string): Promise<Engine> {
   const config = bufferOptions.parse({ ackDelay: "0", reserveFreeDisk: "0" });
-  const buffer = await openBuffer(
+  const buffer = await openDiskBuffer(
     { directory: join(folder, "buffer"), integration: "bench", config },
     testRuntime(),
     never,

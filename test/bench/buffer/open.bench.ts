@@ -20,11 +20,11 @@ import {
 import { cpus, loadavg } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { openDiskBuffer } from "../../../src/buffer/disk/disk-buffer.ts";
 import { nodeDisk } from "../../../src/buffer/disk/files/node-disk.ts";
 import { Store } from "../../../src/buffer/disk/log/store.ts";
 import { bufferOptions } from "../../../src/buffer/disk/options.ts";
 import { sealBytes } from "../../../src/buffer/disk/segments/seal.ts";
-import { openBuffer } from "../../../src/buffer/registry.ts";
 import { group, moment, type Triple } from "../../support/disk-store.ts";
 import { seeded, testRuntime } from "../../support/runtime.ts";
 
@@ -125,7 +125,11 @@ if (mode === undefined) {
   const before = rssMb();
   const started = performance.now();
   const cpuBefore = process.cpuUsage();
-  const buffer = await openBuffer({ directory: prepared ?? "", integration: "bench", config }, testRuntime(), never);
+  const buffer = await openDiskBuffer(
+    { directory: prepared ?? "", integration: "bench", config },
+    testRuntime(),
+    never,
+  );
   const openMs = performance.now() - started;
   const cpu = process.cpuUsage(cpuBefore);
   await sleep(3_000);

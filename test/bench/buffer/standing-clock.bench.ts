@@ -6,8 +6,8 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { loadavg } from "node:os";
 import { join } from "node:path";
+import { openDiskBuffer } from "../../../src/buffer/disk/disk-buffer.ts";
 import { bufferOptions } from "../../../src/buffer/disk/options.ts";
-import { openBuffer } from "../../../src/buffer/registry.ts";
 import { epochMicros } from "../../../src/core/point.ts";
 import { openMapping } from "../../../src/mapping/source-mapping.ts";
 import { reading, rule, tagId } from "../../support/mapping.ts";
@@ -22,7 +22,7 @@ const config = bufferOptions.parse({ ackDelay: "0", reserveFreeDisk: "0" });
 const start = 1.767e15;
 
 async function run(name: string, folder: string, timeOf: (n: number) => number): Promise<void> {
-  await using buffer = await openBuffer({ directory: folder, integration: "bench", config }, testRuntime(), never);
+  await using buffer = await openDiskBuffer({ directory: folder, integration: "bench", config }, testRuntime(), never);
   const rules = Array.from({ length: inputs }, (_, i) => rule({ input: `hall.t${i}` }));
   using mapping = openMapping({ source: "bench", rules, catalog: { describe() {} } }, testRuntime());
   const message = (n: number) => {

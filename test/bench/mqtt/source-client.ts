@@ -2,8 +2,8 @@
 // the
 // disk buffer, and acknowledges after its sync. Arguments: a `Load` as JSON, and one of these two names.
 import { mkdtempSync, rmSync } from "node:fs";
+import { openDiskBuffer } from "../../../src/buffer/disk/disk-buffer.ts";
 import { bufferOptions } from "../../../src/buffer/disk/options.ts";
-import { openBuffer } from "../../../src/buffer/registry.ts";
 import type { Delivery } from "../../../src/core/source.ts";
 import { tagOptions } from "../../../src/mapping/options.ts";
 import { openMapping } from "../../../src/mapping/source-mapping.ts";
@@ -19,7 +19,7 @@ const folder = mkdtempSync("/var/tmp/mqtt-bench-");
 process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
 const config = bufferOptions.parse({ reserveFreeDisk: "0" });
 const place = { directory: `${folder}/buffer`, integration: "bench", config };
-await using buffer = durable ? await openBuffer(place, runtime, signal) : undefined;
+await using buffer = durable ? await openDiskBuffer(place, runtime, signal) : undefined;
 const rules = [tagOptions.parse({ input: "{line}.{machine}.temp", maxInputs: 200_000 })];
 using mapping = openMapping({ source: "hall", rules, catalog: { describe: () => {} } }, runtime);
 const url = `mqtt://${host}:${port}`;

@@ -1,7 +1,7 @@
 // How the parts of the agent start and stop together.
 import { expect, test } from "vitest";
 import { openAgent } from "../../../src/agent/agent.ts";
-import { openBuffer as openDiskBuffer } from "../../../src/buffer/registry.ts";
+import { openDiskBuffer } from "../../../src/buffer/disk/disk-buffer.ts";
 import { epochMicros } from "../../../src/core/point.ts";
 import type { Sink } from "../../../src/core/sink.ts";
 import type { Source } from "../../../src/core/source.ts";

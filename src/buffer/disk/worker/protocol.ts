@@ -62,3 +62,9 @@ export interface StorePort extends AsyncDisposable {
   /** Rejects with `BUFFER_UNAVAILABLE` if the log has ended. The log's own errors are in the reply. */
   call(request: StoreRequest, transfer: readonly ArrayBuffer[]): Promise<StoreReply>;
 }
+
+/**
+ * Resolves when the log has opened its folder or failed to, see `opened.error`. Rejects with `signal.reason`. Called
+ * again after the log has ended.
+ */
+export type OpenPort = (start: StoreStart, signal: AbortSignal) => Promise<StorePort>;

@@ -3,17 +3,19 @@ import { setFlagsFromString } from "node:v8";
 import { Worker } from "node:worker_threads";
 import { AgentError } from "../../../core/errors.ts";
 import { orAbort } from "../../../lib/flow/abort.ts";
-import type { StoreOpened, StorePort, StoreReply, StoreRequest, StoreStart } from "./protocol.ts";
+import type { OpenPort, StoreOpened, StorePort, StoreReply, StoreRequest, StoreStart } from "./protocol.ts";
 
-/**
- * Resolves when the thread has opened its folder or failed to, see `opened.error`. Rejects with `signal.reason`.
- * `thread`: a thread started before, which this port then owns.
- */
-export async function openWorkerPort(
-  start: StoreStart,
-  signal: AbortSignal,
-  thread: LogWorker = startLogWorker(),
-): Promise<StorePort> {
+/** Opens each log in a thread of its own. `thread`: the first one, started before, which its port then owns. */
+export function workerPorts(thread?: LogWorker): OpenPort {
+  let waiting = thread;
+  return (start, signal) => {
+    const next = waiting ?? startLogWorker();
+    waiting = undefined;
+    return openWorkerPort(start, signal, next);
+  };
+}
+
+export async function openWorkerPort(start: StoreStart, signal: AbortSignal, thread: LogWorker): Promise<StorePort> {
   const { worker } = thread;
   worker.postMessage(start);
   try {
@@ -85,7 +87,7 @@ export interface LogWorker {
 }
 
 /**
- * Starts the thread. Separate from `openWorkerPort`, so that it starts while the program loads: starting a thread takes
+ * Starts the thread. Separate from `workerPorts`, so that it starts while the program loads: starting a thread takes
  * longer than reading the configuration. `file`: the code of another thread, for tests.
  */
 export function startLogWorker(file = workerFile): LogWorker {
