@@ -57,6 +57,7 @@ export const longFiles: readonly string[] = [
   "test/integration/upload-signal-watch.test.ts",
   "test/integration/upload.test.ts",
   "test/unit/agent/agent.test.ts",
+  "test/unit/buffer/disk/bit-flips.test.ts",
   "test/unit/buffer/disk/faults.test.ts",
   "test/unit/upload/packer.test.ts",
   "test/unit/upload/refused-inputs.test.ts",
