@@ -118,6 +118,7 @@ test("an input omitted by an answer is parked only after three in a row", async 
       input,
       count: 1,
       *read() {
+        yield 1;
         return true;
       },
     })),
