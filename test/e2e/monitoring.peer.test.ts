@@ -3,7 +3,7 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { expect, test } from "vitest";
-import { lossReasons } from "../../src/buffer/disk/counters/loss-counters.ts";
+import { lossReasons } from "../../src/buffer/disk/counters/point-counters.ts";
 import { startAgent } from "../support/agent-process.ts";
 import { declaredMetrics } from "../support/declared-metrics.ts";
 import { eventually } from "../support/eventually.ts";

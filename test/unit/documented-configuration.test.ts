@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { resolve } from "node:path";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
-import { lossReasons } from "../../src/buffer/disk/counters/loss-counters.ts";
+import { lossReasons } from "../../src/buffer/disk/counters/point-counters.ts";
 import { readInitAnswers } from "../../src/cli/configure/init-options.ts";
 import { templateNames } from "../../src/discover/input-names.ts";
 import { parseDuration } from "../../src/lib/time/duration.ts";

@@ -4,7 +4,7 @@ import { AgentError } from "../../core/errors.ts";
 import type { InputId, Point, PointBatch } from "../../core/point.ts";
 import { checkGridMs, type MetricDeclaration, type Metrics, type Runtime } from "../../core/runtime.ts";
 import { orAbort } from "../../lib/flow/abort.ts";
-import { lossReasons } from "./counters/loss-counters.ts";
+import { lossReasons } from "./counters/point-counters.ts";
 import { InputTable } from "./format/input-table.ts";
 import type { BufferOptions } from "./options.ts";
 import { DiskReader } from "./worker/disk-reader.ts";

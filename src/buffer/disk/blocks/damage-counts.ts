@@ -1,6 +1,6 @@
 // Counts each stored point that has become unreadable once, and quarantines a copy of its bytes.
 import { attempt } from "../../../lib/flow/attempt.ts";
-import { joinedSpan, type LostRange, type LostSpan } from "../counters/loss-counters.ts";
+import { joinedSpan, type LostRange, type LostSpan } from "../counters/point-counters.ts";
 import { type DiskFile, readPart, withFile } from "../files/disk.ts";
 import { copyToQuarantine } from "../files/quarantine.ts";
 import { readPoints } from "../format/columns.ts";

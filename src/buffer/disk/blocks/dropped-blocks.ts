@@ -1,8 +1,13 @@
 // Blocks that were leased when their segment was dropped. Their points are delivered if settled, lost if released.
 
 import type { LeasedLoss } from "../counters/buffer-state.ts";
-import { joinedSpan, type LossReason, type LostRange, type LostSpan } from "../counters/loss-counters.ts";
-import type { PointCounters } from "../counters/point-counters.ts";
+import {
+  joinedSpan,
+  type LossReason,
+  type LostRange,
+  type LostSpan,
+  type PointCounters,
+} from "../counters/point-counters.ts";
 import { type RemovedRange, RemovedRanges } from "../counters/removed-ranges.ts";
 import type { SegmentIndex } from "../format/segment-index.ts";
 import type { Segment } from "../segments/segment.ts";

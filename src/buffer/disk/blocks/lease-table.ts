@@ -1,5 +1,5 @@
 // The lease table: leases blocks, settles them and releases them. Tracks the state of every point.
-import type { LossReason } from "../counters/loss-counters.ts";
+import type { LossReason } from "../counters/point-counters.ts";
 import { diskErrorCode } from "../files/disk.ts";
 import type { SegmentIndex } from "../format/segment-index.ts";
 import { SeriesSorter } from "../format/series-sorter.ts";

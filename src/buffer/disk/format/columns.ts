@@ -23,9 +23,8 @@ import { zstdDecompressSync } from "node:zlib";
 import { ByteReader, type ByteWriter } from "../files/bytes.ts";
 import { writeDenseColumn } from "./dense-choice.ts";
 import { ColumnBuffer, type DenseSource, readDenseColumn } from "./dense-reader.ts";
-import { DenseStreams } from "./dense-values.ts";
+import { DenseStreams, isExact, maxScaled, powers } from "./dense-values.ts";
 import { type RecordHeader, recordHeaderBytes } from "./record.ts";
-import { isExact, maxScaled, powers } from "./scaled.ts";
 
 const maxDecimals = 9;
 const codeFloat32 = 14;

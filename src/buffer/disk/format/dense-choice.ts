@@ -1,6 +1,14 @@
 // Chooses the smallest encoding for the values of a column by trying samples of them.
-import { DenseStreams, dictionaryCoding, noDecimals, type VectorCoding, writeVectors } from "./dense-values.ts";
-import { isExact, maxDecimals, powers } from "./scaled.ts";
+import {
+  DenseStreams,
+  dictionaryCoding,
+  isExact,
+  maxDecimals,
+  noDecimals,
+  powers,
+  type VectorCoding,
+  writeVectors,
+} from "./dense-values.ts";
 
 /** Shorter columns use a default encoding: the trial would take longer than writing them. */
 const triedFrom = 2_048;

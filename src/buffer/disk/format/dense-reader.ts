@@ -1,7 +1,6 @@
 // Reads columns in the format of `dense-values.ts`.
 import type { ByteReader } from "../files/bytes.ts";
-import { dictionaryCoding, noDecimals, vectorValues, word } from "./dense-values.ts";
-import { powers } from "./scaled.ts";
+import { dictionaryCoding, noDecimals, powers, vectorValues, word } from "./dense-values.ts";
 
 const lows = new Uint32Array(vectorValues);
 const highs = new Uint32Array(vectorValues);

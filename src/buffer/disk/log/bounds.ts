@@ -1,6 +1,6 @@
 // Enforces the limits on size, age and free disk space. Drops whole segments, oldest first, and counts their points.
 import { AgentError } from "../../../core/errors.ts";
-import type { LossReason } from "../counters/loss-counters.ts";
+import type { LossReason } from "../counters/point-counters.ts";
 import type { StoreOptions, TimestampPair } from "../segments/environment.ts";
 import type { UpkeepParts } from "./checkpoint-writer.ts";
 

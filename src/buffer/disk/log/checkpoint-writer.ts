@@ -2,7 +2,7 @@
 
 import type { LeaseTable } from "../blocks/lease-table.ts";
 import type { BufferState, SegmentState } from "../counters/buffer-state.ts";
-import type { LossReason } from "../counters/loss-counters.ts";
+import type { LossReason } from "../counters/point-counters.ts";
 import type { StateFile } from "../counters/state-file.ts";
 import { ifThere, isFull } from "../files/disk.ts";
 import type { LogParts, TimestampPair } from "../segments/environment.ts";

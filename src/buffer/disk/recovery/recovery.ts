@@ -5,8 +5,7 @@
 
 import { unsettledInRecords } from "../blocks/damage-counts.ts";
 import type { BufferState, SegmentState } from "../counters/buffer-state.ts";
-import { joinedSpan, type LossReason, type LostSpan } from "../counters/loss-counters.ts";
-import { PointCounters } from "../counters/point-counters.ts";
+import { joinedSpan, type LossReason, type LostSpan, PointCounters } from "../counters/point-counters.ts";
 import { RangeSet } from "../counters/range-set.ts";
 import type { RemovedRange } from "../counters/removed-ranges.ts";
 import { type FoundState, StateFile } from "../counters/state-file.ts";

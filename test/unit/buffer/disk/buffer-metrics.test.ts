@@ -1,6 +1,6 @@
 // Metrics of losses: each reason from the start, and each loss once, also across restarts.
 import { expect, test } from "vitest";
-import { lossReasons } from "../../../../src/buffer/disk/counters/loss-counters.ts";
+import { lossReasons } from "../../../../src/buffer/disk/counters/point-counters.ts";
 import { BufferMetrics } from "../../../../src/buffer/disk/disk-buffer.ts";
 import type { BufferStats } from "../../../../src/core/buffer.ts";
 import { testRuntime } from "../../../support/runtime.ts";
