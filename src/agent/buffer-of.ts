@@ -1,9 +1,10 @@
 import { constants } from "node:fs";
-import { access, mkdir } from "node:fs/promises";
+import { access } from "node:fs/promises";
 import { join } from "node:path";
 import type { DiskBufferOptions } from "../buffer/disk/disk-buffer.ts";
 import type { Config } from "../config/format/config.ts";
 import { AgentError, fileFailure } from "../core/errors.ts";
+import { makeFolders } from "../lib/files/make-folders.ts";
 
 export function bufferOf({ agent, service, buffer }: Config): DiskBufferOptions {
   const directory = join(agent.dataDir, "buffer");
@@ -14,7 +15,7 @@ export function bufferOf({ agent, service, buffer }: Config): DiskBufferOptions 
 export async function prepareBufferFolder(config: Config): Promise<void> {
   const { directory } = bufferOf(config);
   try {
-    await mkdir(directory, { recursive: true, mode: 0o700 });
+    makeFolders(directory);
     await access(directory, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (cause) {
     const failure = fileFailure(cause);

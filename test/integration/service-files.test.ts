@@ -87,6 +87,13 @@ test("a file that is no database ends the start with its path and the reason, an
   expect(readFileSync(path, "utf8")).toMatch(/^This file is something else/);
 });
 
+test.runIf(process.platform === "linux")("a folder below /proc ends the start", async () => {
+  await expect(testService({ integrations, data: "/proc/tagferry/data" })).rejects.toMatchObject({
+    code: "DATA_DIR_UNWRITABLE",
+    message: expect.stringContaining("/proc/tagferry"),
+  });
+});
+
 test("a folder that cannot be created ends the start with the reason and what to do", async () => {
   writeFileSync(folder.file("plain"), "");
   const data = folder.file("plain/data");

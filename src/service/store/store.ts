@@ -1,8 +1,9 @@
 // The database of the service: opens and locks it, and runs requests as transactions.
-import { chmodSync, closeSync, mkdirSync, openSync, statSync } from "node:fs";
+import { chmodSync, closeSync, openSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { AgentError, isAgentError, reasonOf, remedyOf } from "../../core/errors.ts";
+import { makeFolders } from "../../lib/files/make-folders.ts";
 import { codeOf } from "../../lib/values/error-code.ts";
 import { type BlockColumns, indexOfTime, joinedBlocks, mergeColumns, sliceColumns } from "./point-block.ts";
 import { type PointStore, pointStore, pointTables } from "./point-store.ts";
@@ -40,7 +41,7 @@ export class ServiceStore implements Disposable {
   static open(data: string): ServiceStore {
     if (data === ":memory:") return new ServiceStore(prepared(new DatabaseSync(":memory:")), undefined);
     try {
-      mkdirSync(data, { recursive: true, mode: 0o700 });
+      makeFolders(data);
     } catch (cause) {
       throw unwritable("create the folder", data, cause);
     }

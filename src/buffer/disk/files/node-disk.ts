@@ -2,12 +2,10 @@
 import {
   closeSync,
   constants,
-  existsSync,
   fdatasyncSync,
   fstatSync,
   fsyncSync,
   ftruncateSync,
-  mkdirSync,
   openSync,
   readdirSync,
   readSync,
@@ -17,6 +15,7 @@ import {
   writeSync,
 } from "node:fs";
 import { dirname } from "node:path";
+import { makeFolders } from "../../../lib/files/make-folders.ts";
 import type { Disk, DiskFile } from "./disk.ts";
 
 // Symbolic links are not followed (ELOOP): they could lead to a file of another user.
@@ -25,14 +24,6 @@ const flags = {
   write: constants.O_RDWR | constants.O_NOFOLLOW,
   read: constants.O_RDONLY | constants.O_NOFOLLOW,
 };
-
-/** Returns the topmost folder created. `recursive` of Node reports ENOENT on a read-only file system. */
-function makeFolders(path: string): string | undefined {
-  if (existsSync(path)) return undefined;
-  const first = makeFolders(dirname(path));
-  mkdirSync(path, { mode: 0o700 });
-  return first ?? path;
-}
 
 export function nodeDisk(sync: (folder: string) => void = syncFolder): Disk {
   return {
