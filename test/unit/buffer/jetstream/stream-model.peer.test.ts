@@ -160,5 +160,6 @@ const replaced: Step[] = [
 
 test("after any history the service has the last appended value of each time", async () => {
   const steps: fc.Arbitrary<readonly Step[]> = fc.array(step, { minLength: 1, maxLength: 25 });
-  await fc.assert(fc.asyncProperty(steps, live), runs<[readonly Step[]]>(80, { examples: [[replaced]] }));
+  const examples: [readonly Step[]][] = [[replaced]];
+  await fc.assert(fc.asyncProperty(steps, live), runs(80, { examples }));
 });
