@@ -93,6 +93,8 @@ const filesApart: Plugin = {
 /** The agent's bundle as the text of a function, which `src/cli/shared/compiled-bundle.ts` evaluates. */
 const asFunction = {
   format: "cjs",
+  // Node calls `import` in such a function experimental, and warns. `require` takes modules, too.
+  supported: { "dynamic-import": false },
   define: { "import.meta.url": "bundleUrl" },
   banner: { js: '(function(require,bundleUrl){"use strict";const module={};' },
   footer: { js: "return module.exports})" },

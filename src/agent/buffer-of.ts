@@ -5,6 +5,7 @@ import type { DiskBufferOptions } from "../buffer/disk/disk-buffer.ts";
 import type { Config } from "../config/format/config.ts";
 import { AgentError, fileFailure } from "../core/errors.ts";
 import { makeFolders } from "../lib/files/make-folders.ts";
+import { codeOf } from "../lib/values/error-code.ts";
 
 export function bufferOf({ agent, service, buffer }: Config): DiskBufferOptions {
   const directory = join(agent.dataDir, "buffer");
@@ -19,8 +20,8 @@ export async function prepareBufferFolder(config: Config): Promise<void> {
     await access(directory, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (cause) {
     const failure = fileFailure(cause);
-    // Opening the buffer reports all other errors. Node says ENOENT where folders cannot be made on a read-only disk.
-    if (!failure) return;
+    // Opening the buffer reports all other errors, and a read-only disk with the option to change.
+    if (!failure || codeOf(cause) === "EROFS") return;
     throw new AgentError("DATA_DIR_UNWRITABLE", failure.message, { hint: failure.remedy, cause });
   }
 }

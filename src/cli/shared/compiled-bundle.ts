@@ -4,7 +4,7 @@ import { closeSync, fstatSync, openSync, readFileSync, renameSync, rmSync, write
 import { createRequire, getCompileCacheDir } from "node:module";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { constants, Script } from "node:vm";
+import { Script } from "node:vm";
 import { crc32 } from "node:zlib";
 
 export interface CompiledBundle<Exports> {
@@ -20,11 +20,7 @@ export function loadBundle<Exports>(bundle: URL, folder = getCompileCacheDir()):
   const file = folder && join(folder, `${basename(filename)}.code`);
   const textSum = crc32(text);
   const cachedData = file === undefined ? undefined : savedCode(file, textSum);
-  const script = new Script(text.toString("latin1"), {
-    filename,
-    cachedData,
-    importModuleDynamically: constants.USE_MAIN_CONTEXT_DEFAULT_LOADER,
-  });
+  const script = new Script(text.toString("latin1"), { filename, cachedData });
   const isCompiled = cachedData !== undefined && script.cachedDataRejected === false;
   return {
     exports: script.runInThisContext()(createRequire(bundle), bundle.href),
