@@ -367,7 +367,10 @@ test("F23: 413 before the body is read halves the request", async () => {
   expect(tooLarge.length).toBeLessThanOrEqual(halvings + Math.floor(Math.log2(accepted + 1)));
 });
 
-test("F17: where long requests are cut off on the way, points and metadata arrive in shorter ones", async () => {
+test("F17: where long requests are cut off on the way, points and metadata arrive in shorter ones", {
+  // Its own limit comes first.
+  timeout: 60_000,
+}, async () => {
   await using service = await ScriptedService.open();
   const most = 150_000;
   service.atHead = (incoming) => {
