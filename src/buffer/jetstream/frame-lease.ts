@@ -1,4 +1,5 @@
 // Tracks which series of a frame are free, leased or settled.
+import { lowerBound } from "../../lib/values/lower-bound.ts";
 import { RangeSet } from "../disk/counters/range-set.ts";
 import type { FrameHeader } from "./stream-frame.ts";
 
@@ -116,7 +117,7 @@ export class FrameLease {
   }
 
   has(input: number): boolean {
-    const at = this.#find(input);
+    const at = lowerBound(this.#inputs, input);
     return this.#inputs[at] === input && this.#isOpen[at] === 1;
   }
 
@@ -124,7 +125,7 @@ export class FrameLease {
     for (const input of inputs) {
       if (!this.has(input)) continue;
       this.#count--;
-      for (let at = this.#find(input); this.#inputs[at] === input; at++) this.#end(at, "settle");
+      for (let at = lowerBound(this.#inputs, input); this.#inputs[at] === input; at++) this.#end(at, "settle");
     }
   }
 
@@ -135,16 +136,5 @@ export class FrameLease {
   #end(at: number, how: "settle" | "release"): void {
     this.#isOpen[at] = 0;
     this.frames[this.#frameAt[at]!]![how](this.#seriesAt[at]!);
-  }
-
-  #find(input: number): number {
-    let low = 0;
-    let high = this.#inputs.length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if (this.#inputs[middle]! < input) low = middle + 1;
-      else high = middle;
-    }
-    return low;
   }
 }

@@ -1,4 +1,5 @@
 // Merges, joins and slices points of one signal in columns.
+import { lowerBound } from "../../lib/values/lower-bound.ts";
 
 /** Points by strictly ascending time, in columns of equal length. */
 export interface BlockColumns {
@@ -57,7 +58,7 @@ export const fullBlock = 960;
 export function* fullBlocks(columns: BlockColumns): Generator<BlockColumns> {
   const { times } = columns;
   for (let at = 0, end = 0; at < times.length; at = end) {
-    end = Math.min(at + fullBlock, indexOfTime(times, times[at]! + maxBlockSpan, at));
+    end = Math.min(at + fullBlock, lowerBound(times, times[at]! + maxBlockSpan, at));
     yield sliceColumns(columns, at, end);
   }
 }
@@ -67,16 +68,4 @@ export function sliceColumns({ times, values }: BlockColumns, from: number, to: 
   return from === 0 && to === times.length
     ? { times, values }
     : { times: times.subarray(from, to), values: values.subarray(from, to) };
-}
-
-/** Index of the first time at or after `time`. */
-export function indexOfTime(times: Float64Array, time: number, from = 0): number {
-  let low = from;
-  let high = times.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (times[middle]! < time) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }

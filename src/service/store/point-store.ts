@@ -2,9 +2,10 @@
 // Small writes are merged as in a binary counter: a new run absorbs neighbours that are not longer. Long runs are not
 // merged, since that would take most of the time of a large insert.
 import type { DatabaseSync } from "node:sqlite";
+import { lowerBound } from "../../lib/values/lower-bound.ts";
 import { decodePoints } from "./block-format.ts";
 import { decodedRun, type EncodedBlock, encodedBlocks } from "./encoded-run.ts";
-import { type BlockColumns, fullBlock, indexOfTime, mergeColumns, sliceColumns } from "./point-block.ts";
+import { type BlockColumns, fullBlock, mergeColumns, sliceColumns } from "./point-block.ts";
 
 export const pointTables = `
   CREATE TABLE IF NOT EXISTS block (
@@ -128,7 +129,7 @@ export function pointStore(db: DatabaseSync, beforeBlock = () => {}) {
     for (let at = 0; at < run.times.length; ) {
       const time = run.times[at]!;
       const [before, after] = around(signal, time);
-      const end = after ? indexOfTime(run.times, after.first, at) : run.times.length;
+      const end = after ? lowerBound(run.times, after.first, at) : run.times.length;
       place(signal, sliceColumns(run, at, end), before, after);
       at = end;
     }
@@ -141,8 +142,8 @@ export function pointStore(db: DatabaseSync, beforeBlock = () => {}) {
       for (const row of (backwards ? scanBack : scanOn).iterate(signal, from, before)) {
         beforeBlock();
         const block = decodePoints(blob(row));
-        const start = indexOfTime(block.times, from);
-        const end = indexOfTime(block.times, before, start);
+        const start = lowerBound(block.times, from);
+        const end = lowerBound(block.times, before, start);
         if (end > start) yield sliceColumns(block, start, end);
       }
     },

@@ -5,7 +5,8 @@ import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { AgentError, isAgentError, reasonOf, remedyOf } from "../../core/errors.ts";
 import { makeFolders } from "../../lib/files/make-folders.ts";
 import { codeOf } from "../../lib/values/error-code.ts";
-import { type BlockColumns, indexOfTime, joinedBlocks, mergeColumns, sliceColumns } from "./point-block.ts";
+import { lowerBound } from "../../lib/values/lower-bound.ts";
+import { type BlockColumns, joinedBlocks, mergeColumns, sliceColumns } from "./point-block.ts";
 import { type PointStore, pointStore, pointTables } from "./point-store.ts";
 import { type ResourceStore, resourceStore, resourceTables } from "./resource-store.ts";
 
@@ -121,7 +122,7 @@ export class ServiceStore implements Disposable {
         }
         return joinedBlocks(blocks);
       });
-      const cut = parts.map((part) => sliceColumns(part, 0, indexOfTime(part.times, end)));
+      const cut = parts.map((part) => sliceColumns(part, 0, lowerBound(part.times, end)));
       const merged = cut.reduce(mergeColumns);
       if (merged.times.length > 0) yield merged;
     }

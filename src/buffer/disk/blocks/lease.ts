@@ -1,6 +1,7 @@
 // A leased block: its unsettled series and the positions of their points. Marks them in the segment as leased, then as
 // settled or free. In columns: during an outage millions of points are leased, often one per series and block, and one
 // object for each would fill the thread's heap.
+import { lowerBound } from "../../../lib/values/lower-bound.ts";
 import type { RangeSet } from "../counters/range-set.ts";
 import type { Segment } from "../segments/segment.ts";
 import type { BlockCut } from "./block-cut.ts";
@@ -78,7 +79,7 @@ export class Lease {
 
   /** Whether points of this input are unsettled. */
   has(input: number): boolean {
-    const at = this.#find(input);
+    const at = lowerBound(this.#inputs, input);
     return this.#inputs[at] === input && this.#points[at] !== 0;
   }
 
@@ -136,7 +137,7 @@ export class Lease {
     for (let i = 0; i < inputs.length; i++) {
       const input = inputs[i]!;
       // Usually all series are settled at once, in this order.
-      const at = this.#inputs[i] === input ? i : this.#find(input);
+      const at = this.#inputs[i] === input ? i : lowerBound(this.#inputs, input);
       if (this.#inputs[at] !== input || this.#points[at] === 0) continue;
       removed[count++] = at;
       this.#left -= this.#points[at]!;
@@ -151,16 +152,5 @@ export class Lease {
     const place = this.#places[at]!;
     const missing = leftOut.get(place);
     return { place, points: this.#points[at]!, ranges: missing ? records.minus(missing) : records };
-  }
-
-  #find(input: number): number {
-    let low = 0;
-    let high = this.#inputs.length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if (this.#inputs[middle]! < input) low = middle + 1;
-      else high = middle;
-    }
-    return low;
   }
 }
