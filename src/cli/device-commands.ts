@@ -8,7 +8,7 @@ export function addDeviceCommands(line: CommandLine, protocols: ProtocolTexts): 
   const secured = protocols.protocolsOf("security");
   const replyUnit = new Option(
     "--reply-unit <which>",
-    `${protocols.protocolsOf("replyUnit")}: accept replies that carry another unit than was asked, for devices that always echo 0 or 255`,
+    `${protocols.protocolsOf("replyUnit")}: accept replies that carry another unit than requested, for devices that always echo 0 or 255`,
   ).choices(["any"]);
   line.add({
     name: "browse",

@@ -28,7 +28,7 @@ export function sourceText(source: InitSource): string {
     ...(caFile === undefined
       ? []
       : [`  caFile: ${yamlText(caFile)}    # the authorities whose certificates are trusted`]),
-    ...(anyUnit ? ["  replyUnit: any    # the device echoes another unit than was asked"] : []),
+    ...(anyUnit ? ["  replyUnit: any    # the device echoes another unit than requested"] : []),
     ...(securityMode === undefined
       ? []
       : [

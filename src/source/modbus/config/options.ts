@@ -65,7 +65,7 @@ export const modbusOptions = z.strictObject({
   replyUnit: z
     .enum(["same", "any"])
     .default("same")
-    .describe("`any` accepts replies that carry another unit than was asked, for devices that always echo 0 or 255."),
+    .describe("`any` accepts replies that carry another unit than requested, for devices that always echo 0 or 255."),
   localAddress: z.string().optional().describe("Address of this machine to connect from, where it has several."),
 });
 
