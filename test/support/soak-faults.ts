@@ -34,6 +34,8 @@ export const soakFaults: readonly SoakFault[] = [
     ends: true,
     async run(world) {
       await world.while();
+      // Before the agent can store it: its values must be in the gap record.
+      await world.plant.reply();
       await world.agent.kill();
       await world.while();
       await world.agent.start();

@@ -23,6 +23,8 @@ export interface SoakPlant extends AsyncDisposable {
    * record.
    */
   readonly polled: readonly Held[];
+  /** Resolves at once when the Modbus device has sent the next reply with a value. */
+  reply(): Promise<void>;
   /** Starts to change values. The agent must have its session and its subscription. */
   begin(): void;
   /** While `work` runs, the broker acknowledges no publication, and all acknowledged ones are in its file. */
@@ -54,6 +56,7 @@ export async function soakPlant(folder: TemporaryFolder): Promise<SoakPlant> {
   const acknowledged: Held[] = [];
   const replied: Held[] = [];
 
+  let replying = Promise.withResolvers<void>();
   // Each reply holds the next value.
   const counters = new Map<number, number>(units.map((unit) => [unit, 0]));
   const next = (unit: number) => {
@@ -68,6 +71,8 @@ export async function soakPlant(folder: TemporaryFolder): Promise<SoakPlant> {
     const value = counters.get(unit) ?? 0;
     replied.push({ input: `bus.u${unit}` as InputId, value, at: Date.now() * 1_000, stamped: false });
     next(unit);
+    replying.resolve();
+    replying = Promise.withResolvers();
   };
 
   const client: MqttClient = await broker.publisher();
@@ -99,6 +104,7 @@ export async function soakPlant(folder: TemporaryFolder): Promise<SoakPlant> {
     get polled() {
       return [...replied, ...line.held];
     },
+    reply: () => replying.promise,
     begin() {
       paused = false;
       line.begin();
