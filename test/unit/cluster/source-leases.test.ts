@@ -83,12 +83,17 @@ class Site implements AsyncDisposable {
   }
 }
 
-test("when the reader is cut off or stops, another agent reads within 10 s", async () => {
-  await using site = new Site();
+/** Starts two agents. Resolves with the one that reads, and the other. */
+async function startTwo(site: Site): Promise<readonly [reader: string, other: string]> {
   site.start("gw1");
   site.start("gw2");
-  const [first = ""] = await site.pass(takeoverMs);
-  const other = first === "gw1" ? "gw2" : "gw1";
+  const [reader = ""] = await site.pass(takeoverMs);
+  return [reader, reader === "gw1" ? "gw2" : "gw1"];
+}
+
+test("when the reader is cut off or stops, another agent reads within 10 s", async () => {
+  await using site = new Site();
+  const [first, other] = await startTwo(site);
   site.cut(first);
   expect(await site.pass(takeoverMs)).toEqual([other]);
   site.restore(first);
@@ -120,10 +125,7 @@ test("a lease that the servers let expire early has one reader all the same", as
 
 test("servers that have lost the lease of a reader that does not reach them give it to another one when its term is over", async () => {
   await using site = new Site();
-  site.start("gw1");
-  site.start("gw2");
-  const [first = ""] = await site.pass(takeoverMs);
-  const other = first === "gw1" ? "gw2" : "gw1";
+  const [first, other] = await startTwo(site);
   site.cut(first);
   site.leases.wipe();
   expect(await site.pass(takeoverMs)).toEqual([other]);

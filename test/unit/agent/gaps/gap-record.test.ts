@@ -456,19 +456,34 @@ test("a suspension between two polls begins when the agent last ran, and counts 
     expect(story.rows()).toEqual(["line agentDown 50-56 all 10000 lost", "line disconnected 56- all 10000 open"]);
   }));
 
-test("an agent that was suspended while another one may read the source records no gap for it", async () => {
-  using folder = temporaryFolder();
+/** A source that this agent reads while it holds the lease. No other agent has read it. */
+async function sharedSource() {
+  const folder = temporaryFolder();
   const clock = new ManualClock();
   const runtime = testRuntime({ clock });
-  let isHeld = true;
-  const shared = { former: undefined, isHeld: () => isHeld };
-  await using record = await openGapRecord(gapFolder(folder.path), [gapSource.name], runtime);
-  using source = sourceGaps(record, { ...gapSource, shared }, runtime);
+  const lease = { isHeld: true };
+  const shared = { former: undefined, isHeld: () => lease.isHeld };
+  const record = await openGapRecord(gapFolder(folder.path), [gapSource.name], runtime);
+  return {
+    clock,
+    lease,
+    record,
+    read: () => sourceGaps(record, { ...gapSource, shared }, runtime),
+    async [Symbol.asyncDispose]() {
+      await record[Symbol.asyncDispose]();
+      folder[Symbol.dispose]();
+    },
+  };
+}
+
+test("an agent that was suspended while another one may read the source records no gap for it", async () => {
+  await using site = await sharedSource();
+  using source = site.read();
   source.online(connected);
-  isHeld = false;
-  await clock.suspend(20_000);
-  await clock.advance(2_000);
-  expect(record.list(0, 9).gaps).toEqual([]);
+  site.lease.isHeld = false;
+  await site.clock.suspend(20_000);
+  await site.clock.advance(2_000);
+  expect(site.record.list(0, 9).gaps).toEqual([]);
 });
 
 test.each([
@@ -477,23 +492,18 @@ test.each([
 ])(
   "an agent that was suspended and reads a shared source again records the time in between: $when",
   async ({ later }) => {
-    using folder = temporaryFolder();
-    const clock = new ManualClock();
-    const runtime = testRuntime({ clock });
-    let isHeld = true;
-    // No other agent has read the source meanwhile.
-    const shared = { former: undefined, isHeld: () => isHeld };
-    await using record = await openGapRecord(gapFolder(folder.path), [gapSource.name], runtime);
-    const before = sourceGaps(record, { ...gapSource, shared }, runtime);
+    await using site = await sharedSource();
+    const { clock, record, lease } = site;
+    const before = site.read();
     before.online(connected);
     await clock.advance(2_000);
     const suspended = clock.now();
-    isHeld = false;
+    lease.isHeld = false;
     await clock.suspend(600_000);
     await clock.advance(later);
     before[Symbol.dispose]();
-    isHeld = true;
-    using after = sourceGaps(record, { ...gapSource, shared }, runtime);
+    lease.isHeld = true;
+    using after = site.read();
     after.online(connected);
     expect(record.list(0, 9).gaps).toMatchObject([{ cause: "takeover", from: suspended, to: clock.now() }]);
   },
