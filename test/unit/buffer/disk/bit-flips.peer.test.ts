@@ -3,7 +3,7 @@ import { flipBits, fullSegment } from "../../../support/bit-flips.ts";
 
 // A peer test only because it takes long.
 test("every flipped bit of a full segment is noticed, costs one record at most, and the loss is exact", {
-  timeout: 900_000,
+  timeout: 300_000,
 }, () => {
   const segment = fullSegment();
 
