@@ -197,7 +197,9 @@ export async function clusterDrill(
     await pause(5_000, 5_000);
     const now = await compared();
     const { missing, unexplained, notLast, sharedUnexplained } = now;
-    return [missing, unexplained, notLast, sharedUnexplained].every(({ length }) => length === 0) && now;
+    const counts = [missing, unexplained, notLast, sharedUnexplained].map(({ length }) => length);
+    log(`compared at ${seconds(elapsed())} s: missing, unexplained, not last, shared: ${counts.join(", ")}`);
+    return counts.every((count) => count === 0) && now;
   }, patienceMs).catch(() => compared());
   const statuses = await Promise.all(agents.map(({ process }) => process.status()));
   await Promise.all(agents.map(({ process }) => process.stop()));

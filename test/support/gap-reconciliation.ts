@@ -3,6 +3,7 @@
 import type { Gap } from "../../src/agent/gaps/gap.ts";
 import type { InputId } from "../../src/core/point.ts";
 import type { Stored } from "../../src/demo/comparison.ts";
+import { lowerBound } from "../../src/lib/values/lower-bound.ts";
 
 /** A value that a device held. The values of an input are distinct and ascending. */
 export interface Held {
@@ -29,7 +30,18 @@ export interface Reconciliation {
 /** The times of values that are in the service or in the gap record. */
 export function reconcile(held: readonly Held[], stored: Stored, gaps: readonly Gap[]): Reconciliation {
   const missing = held.filter(({ input, value }) => !stored.get(input)?.has(value));
-  return { missing, unexplained: missing.filter((each) => !isExplained(each, stored, gaps)).map(labelOf) };
+  const unexplained: string[] = [];
+  // By input, because a drill of hours has thousands of missing values and of gaps.
+  for (const [input, values] of Map.groupBy(missing, (each) => each.input)) {
+    const spans = lostSpans(gaps, input);
+    const times = stored.get(input) ?? new Map<number, readonly number[]>();
+    const known = Float64Array.from(times.keys()).sort();
+    for (const each of values) {
+      const [earliest, latest] = each.stamped ? [each.at, each.at] : between(each.value, known, times);
+      if (!spans.some(([from, to]) => from <= latest && to >= earliest && from < to)) unexplained.push(labelOf(each));
+    }
+  }
+  return { missing, unexplained };
 }
 
 export const labelOf = ({ input, value, at }: Pick<Held, "input" | "value" | "at">) =>
@@ -57,25 +69,13 @@ export function lengthOf(spans: readonly Span[], but: readonly Span[] = []): num
   return sum;
 }
 
-function isExplained(held: Held, stored: Stored, gaps: readonly Gap[]): boolean {
-  const [earliest, latest] = held.stamped ? [held.at, held.at] : between(held, stored);
-  return lostSpans(gaps, held.input).some(([from, to]) => from <= latest && to >= earliest && from < to);
-}
-
 /**
  * The interval between the nearest stored values before and after. The device notes when it sends a reply, and the
- * agent
- * when it asks. A missing value may therefore lie slightly outside of its row, but its neighbours do not.
+ * agent when it asks. A missing value may therefore lie slightly outside of its row, but its neighbours do not.
+ * `known`: the stored values, ascending.
  */
-function between({ input, value }: Held, stored: Stored): Span {
-  let [before, after] = [
-    [-1, 0],
-    [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY],
-  ] as [[number, number], [number, number]];
-  for (const [other, times] of stored.get(input) ?? []) {
-    const time = times[0] ?? 0;
-    if (other < value && other > before[0]) before = [other, time];
-    if (other > value && other < after[0]) after = [other, time];
-  }
-  return [before[1] + 1, after[1] - 1];
+function between(missing: number, known: Float64Array, times: ReadonlyMap<number, readonly number[]>): Span {
+  const next = lowerBound(known, missing);
+  const timeOf = (i: number) => times.get(known[i] ?? Number.NaN)?.[0];
+  return [(timeOf(next - 1) ?? 0) + 1, (timeOf(next) ?? Number.POSITIVE_INFINITY) - 1];
 }
