@@ -74,7 +74,7 @@ const apart: Readonly<Record<string, string>> = {
   // 2 MB for those who have an OPC UA server.
   "./stack-parts.ts": "src/source/opcua/session/stack-parts.ts",
   // For those who have a cluster.
-  "./nats-client.ts": "src/cluster/nats-client.ts",
+  "./nats-client.ts": "src/cluster/connection/nats-client.ts",
 };
 
 const filesApart: Plugin = {

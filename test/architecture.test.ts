@@ -126,10 +126,10 @@ test("sources, mapping and upload know nothing of the cluster", () => {
   expect(wrong).toEqual([]);
 });
 
-test("the NATS client is imported by src/cluster/nats-*.ts alone, and loaded only when it connects", () => {
+test("the NATS client is imported by src/cluster/connection/nats-*.ts alone, and loaded only when it connects", () => {
   const named = (pattern: RegExp) =>
     files.filter((file) => pattern.test(readFileSync(file, "utf8"))).map((file) => relative(root, file));
-  expect(named(/["']@nats-io\//).filter((name) => !/^cluster\/nats-[\w-]+\.ts$/.test(name))).toEqual([]);
+  expect(named(/["']@nats-io\//).filter((name) => !/^cluster\/connection\/nats-[\w-]+\.ts$/.test(name))).toEqual([]);
   expect(named(/^import (?!type\b)[^;]*["']@nats-io\//m)).toEqual([]);
 });
 

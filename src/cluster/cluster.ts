@@ -1,14 +1,14 @@
 // The cluster from the view of one agent: the shared stream and buckets, the members, and the delivering agent.
 import { reasonOf } from "../core/errors.ts";
 import type { Clock, Runtime } from "../core/runtime.ts";
-import type { Broadcast, KeyBucket, PointStream, RequestChannel, StreamState } from "./jetstream.ts";
-import { deliveryLease, holderOf } from "./lease.ts";
-import { type Member, type MemberReport, Membership } from "./membership.ts";
-import { natsBucket } from "./nats-bucket.ts";
-import { NatsLink } from "./nats-connection.ts";
-import { natsBroadcast, natsRequests } from "./nats-requests.ts";
-import { natsStream } from "./nats-stream.ts";
-import type { ClusterOptions } from "./options.ts";
+import type { Broadcast, KeyBucket, PointStream, RequestChannel, StreamState } from "./connection/jetstream.ts";
+import { natsBucket } from "./connection/nats-bucket.ts";
+import { NatsLink } from "./connection/nats-connection.ts";
+import { natsBroadcast, natsRequests } from "./connection/nats-requests.ts";
+import { natsStream } from "./connection/nats-stream.ts";
+import type { ClusterOptions } from "./connection/options.ts";
+import { deliveryLease, holderOf } from "./leases/lease.ts";
+import { type Member, type MemberReport, Membership } from "./members/membership.ts";
 
 export interface ClusterView {
   readonly connected: boolean;

@@ -1,6 +1,6 @@
 // A key-value bucket in memory with the behaviour of NATS: revisions ascend over the bucket, and conditional writes
 // check them.
-import type { Broadcast, KeyBucket, KeyEntry } from "../../src/cluster/jetstream.ts";
+import type { Broadcast, KeyBucket, KeyEntry } from "../../src/cluster/connection/jetstream.ts";
 import { AgentError } from "../../src/core/errors.ts";
 
 export interface MemoryBucket extends KeyBucket {

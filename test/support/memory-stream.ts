@@ -1,7 +1,7 @@
 // The stream of points in memory with the behaviour of nats-server 2.15: it checks duplicates before the expected last
 // sequence, and that before the size; sequences ascend across purges. `peer` tests run the same cases on the real
 // server.
-import type { PointStream, StreamMessage, StreamState } from "../../src/cluster/jetstream.ts";
+import type { PointStream, StreamMessage, StreamState } from "../../src/cluster/connection/jetstream.ts";
 import { AgentError } from "../../src/core/errors.ts";
 
 export interface MemoryStream extends PointStream {

@@ -1,8 +1,8 @@
 // The stream and the state of the cluster on real servers.
-import { natsBucket } from "../../src/cluster/nats-bucket.ts";
-import { NatsLink } from "../../src/cluster/nats-connection.ts";
-import { natsStream } from "../../src/cluster/nats-stream.ts";
-import { clusterOptions } from "../../src/cluster/options.ts";
+import { natsBucket } from "../../src/cluster/connection/nats-bucket.ts";
+import { NatsLink } from "../../src/cluster/connection/nats-connection.ts";
+import { natsStream } from "../../src/cluster/connection/nats-stream.ts";
+import { clusterOptions } from "../../src/cluster/connection/options.ts";
 import { openNatsServers } from "./nats-servers.ts";
 import { testRuntime } from "./runtime.ts";
 

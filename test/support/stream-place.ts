@@ -4,7 +4,7 @@ import { openDiskBuffer } from "../../src/buffer/disk/disk-buffer.ts";
 import { bufferOptions } from "../../src/buffer/disk/options.ts";
 import { Forwarder, type ForwarderOptions } from "../../src/buffer/jetstream/forwarder.ts";
 import { openStreamReader, type StreamReader } from "../../src/buffer/jetstream/stream-reader.ts";
-import type { KeyBucket, PointStream } from "../../src/cluster/jetstream.ts";
+import type { KeyBucket, PointStream } from "../../src/cluster/connection/jetstream.ts";
 import type { PointBuffer } from "../../src/core/buffer.ts";
 import { systemClock } from "../../src/lib/time/clock.ts";
 import { inProcess } from "./disk-store.ts";

@@ -1,6 +1,6 @@
 // Collectors that publish to one stream, and its reader, with what the service would have stored in the end.
 
-import type { KeyBucket, PointStream } from "../../src/cluster/jetstream.ts";
+import type { KeyBucket, PointStream } from "../../src/cluster/connection/jetstream.ts";
 import type { Block } from "../../src/core/block.ts";
 import type { BufferReader } from "../../src/core/buffer.ts";
 import { epochMicros, type InputId } from "../../src/core/point.ts";

@@ -1,10 +1,10 @@
 // Reads the sources that several agents of a cluster can read, each while this agent holds its lease.
 import { join } from "node:path";
 import type { JoinedCluster } from "../../cluster/cluster.ts";
-import type { LeaseTerm } from "../../cluster/lease.ts";
-import type { MemberReport } from "../../cluster/membership.ts";
-import { SourceHandover } from "../../cluster/source-handover.ts";
-import { holdSource } from "../../cluster/source-leases.ts";
+import type { LeaseTerm } from "../../cluster/leases/lease.ts";
+import type { MemberReport } from "../../cluster/members/membership.ts";
+import { SourceHandover } from "../../cluster/sources/source-handover.ts";
+import { holdSource } from "../../cluster/sources/source-leases.ts";
 import { type ConfiguredSource, type SourceChanges, sourceChanges } from "../../config/format/config.ts";
 import { reasonOf } from "../../core/errors.ts";
 import type { EpochMicros } from "../../core/point.ts";

@@ -1,8 +1,8 @@
 // The terms in which this agent delivers for its cluster: lease, request gate, and reader of the shared stream.
 import { openStreamReader } from "../../buffer/jetstream/stream-reader.ts";
-import type { KeyBucket, PointStream } from "../../cluster/jetstream.ts";
-import { acquireLease, deliveryLease } from "../../cluster/lease.ts";
-import { leaseGate } from "../../cluster/lease-gate.ts";
+import type { KeyBucket, PointStream } from "../../cluster/connection/jetstream.ts";
+import { acquireLease, deliveryLease } from "../../cluster/leases/lease.ts";
+import { leaseGate } from "../../cluster/leases/request-gates.ts";
 import { AgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { DeliveryTerm } from "./delivery.ts";

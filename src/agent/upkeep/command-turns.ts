@@ -1,8 +1,7 @@
-// Gives commands of any box their turns in the rate of the agent that delivers (`cluster/turn-request.ts`).
+// Gives commands of any box their turns in the rate of the agent that delivers (`cluster/leases/request-gates.ts`).
 import { setTimeout } from "node:timers/promises";
-import type { RequestChannel } from "../../cluster/jetstream.ts";
-import { startWithinMs, transitMs } from "../../cluster/lease-gate.ts";
-import { type TurnAnswer, turnRequest } from "../../cluster/turn-request.ts";
+import type { RequestChannel } from "../../cluster/connection/jetstream.ts";
+import { startWithinMs, type TurnAnswer, transitMs, turnRequest } from "../../cluster/leases/request-gates.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { RequestGate, RequestTurn } from "../../core/sink.ts";
 import { orAbort } from "../../lib/flow/abort.ts";

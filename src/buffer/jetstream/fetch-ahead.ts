@@ -1,5 +1,5 @@
 // Requests several messages of the stream at once: one by one, a backlog would drain at the round trips to the servers.
-import type { PointStream, StreamMessage } from "../../cluster/jetstream.ts";
+import type { PointStream, StreamMessage } from "../../cluster/connection/jetstream.ts";
 
 /** 8 MiB at most. */
 const fetchedAhead = 16;

@@ -7,7 +7,7 @@
 // One message is in flight (`node-frames.ts`).
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
-import type { KeyBucket, PointStream } from "../../cluster/jetstream.ts";
+import type { KeyBucket, PointStream } from "../../cluster/connection/jetstream.ts";
 import { Block } from "../../core/block.ts";
 import type { BufferReader, Loss, PointBuffer } from "../../core/buffer.ts";
 import { isAgentError, reasonOf } from "../../core/errors.ts";

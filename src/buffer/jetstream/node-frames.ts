@@ -2,7 +2,7 @@
 //
 // The server stores a frame only after the last message that the node knows of. So the stream has the frames in the order
 // of their numbers, and a lost end is detected before anything is stored behind it.
-import type { KeyBucket, PointStream } from "../../cluster/jetstream.ts";
+import type { KeyBucket, PointStream } from "../../cluster/connection/jetstream.ts";
 import { AgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { KeptFrame, KeptTail } from "./kept-tail.ts";

@@ -1,6 +1,6 @@
 // The settled frames, regardless of their positions in the stream. Stored under one key of the bucket.
 import { zstdCompressSync, zstdDecompressSync } from "node:zlib";
-import type { KeyBucket } from "../../cluster/jetstream.ts";
+import type { KeyBucket } from "../../cluster/connection/jetstream.ts";
 import { AgentError, isAgentError } from "../../core/errors.ts";
 import type { Clock } from "../../core/runtime.ts";
 import { RangeSet } from "../disk/counters/range-set.ts";

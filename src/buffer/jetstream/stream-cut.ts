@@ -2,7 +2,7 @@
 // frame published again is taken once.
 //
 // Memory: a range set of settled positions, the series of leased or partly settled frames, and a few decoded frames.
-import type { PointStream, StreamMessage } from "../../cluster/jetstream.ts";
+import type { PointStream, StreamMessage } from "../../cluster/connection/jetstream.ts";
 import type { Lane, TakeOptions } from "../../core/buffer.ts";
 import { isAgentError } from "../../core/errors.ts";
 import type { InputId } from "../../core/point.ts";

@@ -5,8 +5,7 @@
 import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { zstdCompressSync, zstdDecompressSync } from "node:zlib";
-import type { KeyBucket, KeyEntry, PointStream } from "../../cluster/jetstream.ts";
-import { keyToken } from "../../cluster/key-token.ts";
+import { type KeyBucket, type KeyEntry, keyToken, type PointStream } from "../../cluster/connection/jetstream.ts";
 import { AgentError } from "../../core/errors.ts";
 import type { InputId } from "../../core/point.ts";
 import type { Clock } from "../../core/runtime.ts";

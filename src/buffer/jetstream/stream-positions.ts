@@ -1,5 +1,5 @@
 // The positions of the stream, as message sequences: which are settled, which have free points, which were lost.
-import type { StreamState } from "../../cluster/jetstream.ts";
+import type { StreamState } from "../../cluster/connection/jetstream.ts";
 import type { Lane } from "../../core/buffer.ts";
 import { AgentError } from "../../core/errors.ts";
 import { RangeSet } from "../disk/counters/range-set.ts";

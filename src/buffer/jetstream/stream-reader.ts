@@ -1,6 +1,6 @@
 // Reads the stream of the cluster through the same interface as the local buffer.
 import { randomBytes } from "node:crypto";
-import type { KeyBucket, PointStream } from "../../cluster/jetstream.ts";
+import type { KeyBucket, PointStream } from "../../cluster/connection/jetstream.ts";
 import { Block, type BlockId } from "../../core/block.ts";
 import type { BufferReader, Lane, Settlement, TakeOptions } from "../../core/buffer.ts";
 import { AgentError, isAgentError } from "../../core/errors.ts";

@@ -1,9 +1,9 @@
 // `tagferry cluster`: the members of a cluster, and the operator's orders to them.
 
 import { clusterBuckets, clusterHeartbeats } from "../../cluster/cluster.ts";
-import type { KeyBucket } from "../../cluster/jetstream.ts";
-import { tokenName } from "../../cluster/key-token.ts";
-import { deliveryLease, holderOf } from "../../cluster/lease.ts";
+import { type KeyBucket, tokenName } from "../../cluster/connection/jetstream.ts";
+import { NatsLink } from "../../cluster/connection/nats-connection.ts";
+import { deliveryLease, holderOf } from "../../cluster/leases/lease.ts";
 import {
   giveOrder,
   readHeartbeat,
@@ -12,9 +12,8 @@ import {
   removeMember,
   silentMs,
   takeBackOrder,
-} from "../../cluster/membership.ts";
-import { NatsLink } from "../../cluster/nats-connection.ts";
-import { sourceLease } from "../../cluster/source-leases.ts";
+} from "../../cluster/members/membership.ts";
+import { sourceLease } from "../../cluster/sources/source-leases.ts";
 import { loadConfig } from "../../config/load.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import { visible } from "../../lib/text/visible.ts";

@@ -2,10 +2,10 @@
 import { z } from "zod";
 import type { Warning } from "../../agent/status/status.ts";
 import { clusterHeartbeats } from "../../cluster/cluster.ts";
-import { readHeartbeat } from "../../cluster/membership.ts";
-import { NatsLink } from "../../cluster/nats-connection.ts";
-import { natsStream } from "../../cluster/nats-stream.ts";
-import type { ClusterOptions } from "../../cluster/options.ts";
+import { NatsLink } from "../../cluster/connection/nats-connection.ts";
+import { natsStream } from "../../cluster/connection/nats-stream.ts";
+import type { ClusterOptions } from "../../cluster/connection/options.ts";
+import { readHeartbeat } from "../../cluster/members/membership.ts";
 import type { Config, ConfiguredSource } from "../../config/format/config.ts";
 import type { ConfigIssue } from "../../config/nodes/issue.ts";
 import type { RefusedTags } from "../../config/sources/source-config.ts";

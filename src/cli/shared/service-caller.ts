@@ -1,10 +1,10 @@
 // Calls the service for commands, within the rate that they share with a running agent.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { NatsLink } from "../../cluster/nats-connection.ts";
-import { natsRequests } from "../../cluster/nats-requests.ts";
-import type { ClusterOptions } from "../../cluster/options.ts";
-import { turnGate } from "../../cluster/turn-request.ts";
+import { NatsLink } from "../../cluster/connection/nats-connection.ts";
+import { natsRequests } from "../../cluster/connection/nats-requests.ts";
+import type { ClusterOptions } from "../../cluster/connection/options.ts";
+import { turnGate } from "../../cluster/leases/request-gates.ts";
 import type { Config } from "../../config/format/config.ts";
 import { AgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";

@@ -1,7 +1,7 @@
 // The general sections of the file. Sources, service and buffer define their own.
 import { z } from "zod";
 import { bufferOptions } from "../../buffer/disk/options.ts";
-import { clusterOptions } from "../../cluster/options.ts";
+import { clusterOptions } from "../../cluster/connection/options.ts";
 import { holdsUser } from "../../lib/text/without-secrets.ts";
 import { duration, listenAddress, secret } from "../../lib/values/fields.ts";
 import { tagOptions } from "../../mapping/options.ts";

@@ -3,10 +3,10 @@
 // Run: node test/bench/cluster/members.bench.ts [seconds] [members …]
 
 import { clusterHeartbeats } from "../../../src/cluster/cluster.ts";
-import { Membership } from "../../../src/cluster/membership.ts";
-import { natsBucket } from "../../../src/cluster/nats-bucket.ts";
-import { NatsLink } from "../../../src/cluster/nats-connection.ts";
-import { clusterOptions } from "../../../src/cluster/options.ts";
+import { natsBucket } from "../../../src/cluster/connection/nats-bucket.ts";
+import { NatsLink } from "../../../src/cluster/connection/nats-connection.ts";
+import { clusterOptions } from "../../../src/cluster/connection/options.ts";
+import { Membership } from "../../../src/cluster/members/membership.ts";
 import { openNatsServers } from "../../support/nats-servers.ts";
 import { testRuntime } from "../../support/runtime.ts";
 import { cpuSeconds, median } from "../agent/process-usage.ts";

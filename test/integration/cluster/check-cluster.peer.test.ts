@@ -2,7 +2,7 @@
 import { writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { clusterHeartbeats } from "../../../src/cluster/cluster.ts";
-import { Membership } from "../../../src/cluster/membership.ts";
+import { Membership } from "../../../src/cluster/members/membership.ts";
 import { epochMicros } from "../../../src/core/point.ts";
 import { systemClock } from "../../../src/lib/time/clock.ts";
 import { command } from "../../support/command.ts";

@@ -1,10 +1,10 @@
 // As many members as a large plant has, on real servers.
 import { expect, test } from "vitest";
 import { clusterHeartbeats } from "../../../src/cluster/cluster.ts";
-import { Membership } from "../../../src/cluster/membership.ts";
-import { natsBucket } from "../../../src/cluster/nats-bucket.ts";
-import { NatsLink } from "../../../src/cluster/nats-connection.ts";
-import { clusterOptions } from "../../../src/cluster/options.ts";
+import { natsBucket } from "../../../src/cluster/connection/nats-bucket.ts";
+import { NatsLink } from "../../../src/cluster/connection/nats-connection.ts";
+import { clusterOptions } from "../../../src/cluster/connection/options.ts";
+import { Membership } from "../../../src/cluster/members/membership.ts";
 import { eventually } from "../../support/eventually.ts";
 import { openNatsServers } from "../../support/nats-servers.ts";
 import { testRuntime } from "../../support/runtime.ts";

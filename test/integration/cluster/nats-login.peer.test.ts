@@ -2,8 +2,8 @@
 import { writeFileSync } from "node:fs";
 import { nkeys } from "@nats-io/transport-node";
 import { expect, test } from "vitest";
-import { NatsLink } from "../../../src/cluster/nats-connection.ts";
-import { clusterOptions } from "../../../src/cluster/options.ts";
+import { NatsLink } from "../../../src/cluster/connection/nats-connection.ts";
+import { clusterOptions } from "../../../src/cluster/connection/options.ts";
 import { eventually } from "../../support/eventually.ts";
 import { openNatsServers } from "../../support/nats-servers.ts";
 import { testRuntime } from "../../support/runtime.ts";

@@ -1,6 +1,6 @@
 // Changed limits in the configuration are applied to the stream unless they would drop messages.
 import { expect, test } from "vitest";
-import { natsStream } from "../../../src/cluster/nats-stream.ts";
+import { natsStream } from "../../../src/cluster/connection/nats-stream.ts";
 import { natsWorld } from "../../support/nats-world.ts";
 
 const mib = 2 ** 20;

@@ -1,10 +1,10 @@
 // The sources of an agent that other agents of its cluster can read, too.
 import { expect, test } from "vitest";
 import { ClusterSources } from "../../../src/agent/upkeep/cluster-sources.ts";
-import { keyToken } from "../../../src/cluster/key-token.ts";
-import { holderOf } from "../../../src/cluster/lease.ts";
-import { Membership } from "../../../src/cluster/membership.ts";
-import { sourceLease } from "../../../src/cluster/source-leases.ts";
+import { keyToken } from "../../../src/cluster/connection/jetstream.ts";
+import { holderOf } from "../../../src/cluster/leases/lease.ts";
+import { Membership } from "../../../src/cluster/members/membership.ts";
+import { sourceLease } from "../../../src/cluster/sources/source-leases.ts";
 import { eventually } from "../../support/eventually.ts";
 import { memoryBroadcast, memoryBucket, unreachable } from "../../support/memory-bucket.ts";
 import { ManualClock, testRuntime } from "../../support/runtime.ts";

@@ -3,10 +3,9 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { giveTurns } from "../../../src/agent/upkeep/command-turns.ts";
-import type { RequestChannel } from "../../../src/cluster/jetstream.ts";
-import { acquireLease } from "../../../src/cluster/lease.ts";
-import { leaseGate } from "../../../src/cluster/lease-gate.ts";
-import { turnGate } from "../../../src/cluster/turn-request.ts";
+import type { RequestChannel } from "../../../src/cluster/connection/jetstream.ts";
+import { acquireLease } from "../../../src/cluster/leases/lease.ts";
+import { leaseGate, turnGate } from "../../../src/cluster/leases/request-gates.ts";
 import type { RequestGate } from "../../../src/core/sink.ts";
 import { Pacer, TurnFolder } from "../../../src/upload/client/pacer.ts";
 import { eventually } from "../../support/eventually.ts";

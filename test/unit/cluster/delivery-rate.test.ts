@@ -3,9 +3,9 @@
 // agents, servers and clocks.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { KeyBucket } from "../../../src/cluster/jetstream.ts";
-import { acquireLease } from "../../../src/cluster/lease.ts";
-import { leaseGate } from "../../../src/cluster/lease-gate.ts";
+import type { KeyBucket } from "../../../src/cluster/connection/jetstream.ts";
+import { acquireLease } from "../../../src/cluster/leases/lease.ts";
+import { leaseGate } from "../../../src/cluster/leases/request-gates.ts";
 import type { Clock } from "../../../src/core/runtime.ts";
 import { Pacer } from "../../../src/upload/client/pacer.ts";
 import { memoryBucket, unreachable } from "../../support/memory-bucket.ts";

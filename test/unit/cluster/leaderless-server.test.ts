@@ -1,7 +1,7 @@
 // An agent at a server that reaches no leader. `integration/cluster` tests the same on real servers.
 import { expect, test } from "vitest";
 import { JoinedCluster } from "../../../src/cluster/cluster.ts";
-import { clusterOptions } from "../../../src/cluster/options.ts";
+import { clusterOptions } from "../../../src/cluster/connection/options.ts";
 import { eventually } from "../../support/eventually.ts";
 import { hurriedClock } from "../../support/hurried-clock.ts";
 import { natsStub } from "../../support/nats-stub.ts";

@@ -1,6 +1,6 @@
 // At most one agent holds a lease, and a takeover takes a bounded time, whatever servers and clocks do.
 import { expect, test } from "vitest";
-import { acquireLease, holderOf, type LeaseTerm } from "../../../src/cluster/lease.ts";
+import { acquireLease, holderOf, type LeaseTerm } from "../../../src/cluster/leases/lease.ts";
 import { memoryBucket, unreachable } from "../../support/memory-bucket.ts";
 import { ManualClock, testRuntime } from "../../support/runtime.ts";
 

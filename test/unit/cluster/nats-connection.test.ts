@@ -1,7 +1,7 @@
 // What the log has of a connection to the cluster. `integration/cluster/nats-link` tests it on real servers.
 import { expect, test } from "vitest";
-import { NatsLink } from "../../../src/cluster/nats-connection.ts";
-import { clusterOptions } from "../../../src/cluster/options.ts";
+import { NatsLink } from "../../../src/cluster/connection/nats-connection.ts";
+import { clusterOptions } from "../../../src/cluster/connection/options.ts";
 import { eventually } from "../../support/eventually.ts";
 import { natsStub } from "../../support/nats-stub.ts";
 import { ManualClock, testRuntime } from "../../support/runtime.ts";

@@ -1,8 +1,8 @@
 // Which agent reads a source when several could.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { keyToken } from "../../../src/cluster/key-token.ts";
-import { type Candidate, holdDownMs, mayDeliver, mayRead } from "../../../src/cluster/placement.ts";
+import { keyToken } from "../../../src/cluster/connection/jetstream.ts";
+import { type Candidate, holdDownMs, mayDeliver, mayRead } from "../../../src/cluster/members/placement.ts";
 import { runs } from "../../support/property.ts";
 
 const none = { drained: new Set<string>(), moves: new Map<string, string>() };

@@ -1,9 +1,9 @@
 // The agent that delivers knows the metadata of all agents. Where several agents describe a signal, one description
 // applies.
 import { expect, test } from "vitest";
-import { removeMember } from "../../../src/cluster/membership.ts";
-import { PublishedSignals } from "../../../src/cluster/published-signals.ts";
-import { SharedSignals } from "../../../src/cluster/shared-signals.ts";
+import { removeMember } from "../../../src/cluster/members/membership.ts";
+import { PublishedSignals } from "../../../src/cluster/signals/published-signals.ts";
+import { SharedSignals } from "../../../src/cluster/signals/shared-signals.ts";
 import { AgentError } from "../../../src/core/errors.ts";
 import type { InputId } from "../../../src/core/point.ts";
 import type { PartialSignalMetadata, SignalCatalog } from "../../../src/core/signal.ts";

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
-import { SourceHandover } from "../../../src/cluster/source-handover.ts";
+import { SourceHandover } from "../../../src/cluster/sources/source-handover.ts";
 import { epochMicros } from "../../../src/core/point.ts";
 import { memoryBucket, unreachable } from "../../support/memory-bucket.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";

@@ -1,8 +1,8 @@
 // Each source is read by exactly one agent. The reader changes within seconds, by preference and by command.
 import { expect, test } from "vitest";
-import { giveOrder, Membership, removeMember, takeBackOrder } from "../../../src/cluster/membership.ts";
-import { holdDownMs } from "../../../src/cluster/placement.ts";
-import { holdSource } from "../../../src/cluster/source-leases.ts";
+import { giveOrder, Membership, removeMember, takeBackOrder } from "../../../src/cluster/members/membership.ts";
+import { holdDownMs } from "../../../src/cluster/members/placement.ts";
+import { holdSource } from "../../../src/cluster/sources/source-leases.ts";
 import { linkTo, memoryBroadcast, memoryBucket } from "../../support/memory-bucket.ts";
 import { seed } from "../../support/property.ts";
 import { ManualClock, seeded, testRuntime } from "../../support/runtime.ts";

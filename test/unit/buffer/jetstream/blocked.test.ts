@@ -6,7 +6,7 @@ import { FrameLease, OpenFrame } from "../../../../src/buffer/jetstream/frame-le
 import { SettlementRecord } from "../../../../src/buffer/jetstream/settled-frames.ts";
 import { encodeFrame, type FrameHeader, messageIdOf } from "../../../../src/buffer/jetstream/stream-frame.ts";
 import { subjectOf } from "../../../../src/buffer/jetstream/stream-names.ts";
-import type { PointStream } from "../../../../src/cluster/jetstream.ts";
+import type { PointStream } from "../../../../src/cluster/connection/jetstream.ts";
 import { Block, type BlockId } from "../../../../src/core/block.ts";
 import { epochMicros, type InputId } from "../../../../src/core/point.ts";
 import { eventually } from "../../../support/eventually.ts";

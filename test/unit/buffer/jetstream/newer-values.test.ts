@@ -1,7 +1,7 @@
 // A value that an agent hands over again, or late, never replaces a newer one of the same time that it has handed over.
 import { expect, test } from "vitest";
 import { Forwarder } from "../../../../src/buffer/jetstream/forwarder.ts";
-import type { PointStream } from "../../../../src/cluster/jetstream.ts";
+import type { PointStream } from "../../../../src/cluster/connection/jetstream.ts";
 import { Block, type BlockId } from "../../../../src/core/block.ts";
 import type { BufferReader } from "../../../../src/core/buffer.ts";
 import type { InputId } from "../../../../src/core/point.ts";

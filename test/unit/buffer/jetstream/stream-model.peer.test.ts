@@ -3,7 +3,7 @@
 // "last" is defined.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { KeyBucket, KeyEntry } from "../../../../src/cluster/jetstream.ts";
+import type { KeyBucket, KeyEntry } from "../../../../src/cluster/connection/jetstream.ts";
 import type { Block } from "../../../../src/core/block.ts";
 import { isAgentError } from "../../../../src/core/errors.ts";
 import { unreachable } from "../../../support/memory-bucket.ts";

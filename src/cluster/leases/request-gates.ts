@@ -1,18 +1,60 @@
-// How a command takes its turn in the rate that the agents share. It asks the agent that delivers, until that one says go.
+// Admits requests to the service, so that all agents and commands share one rate: only the holder of the delivery lease
+// sends, and commands take their turn from it.
+//
+//   old holder   renew ──700 ms──┊ no request starts after this
+//   new holder          acquire ─── interval + 700 ms + 500 ms ───▶ first request
+//
+// The old holder's last renewal precedes the acquisition. Its last request starts at most 700 ms after this renewal was
+// sent, and the service counts it at most 500 ms later, as the pacer assumes. Then the interval follows.
 //
 //   command    ask ─▶ wait    ask ─▶ wait    ask ──────────▶ go ── request ──┊      done ─▶
 //   agent             queue           ready     renews the lease             ┊ next request of the method
 //                                            └──── 700 ms: no later start ───┘
 //
 // The command starts its request within 700 ms of sending the question that was answered with `go`. The agent has renewed
-// its lease after that, so a new holder, which waits longer, cannot send at the same time (`lease-gate.ts`).
+// its lease after that, so a new holder, which waits longer, cannot send at the same time.
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
-import { AgentError, isAgentError } from "../core/errors.ts";
-import type { Clock } from "../core/runtime.ts";
-import type { RequestGate } from "../core/sink.ts";
-import type { RequestChannel } from "./jetstream.ts";
-import { startWithinMs } from "./lease-gate.ts";
+import { AgentError, isAgentError } from "../../core/errors.ts";
+import type { Clock } from "../../core/runtime.ts";
+import type { RequestGate } from "../../core/sink.ts";
+import { orAbort } from "../../lib/flow/abort.ts";
+import type { RequestChannel } from "../connection/jetstream.ts";
+import type { LeaseTerm } from "./lease.ts";
+
+export const startWithinMs = 700;
+/** Maximum time from the start of a request until the service counts it; as in the pacer. */
+export const transitMs = 500;
+const renewAgainMs = 100;
+
+/** `intervalMs`: interval between requests of the slowest method. */
+export function leaseGate(term: LeaseTerm, intervalMs: number, clock: Clock): RequestGate {
+  const opensAt = term.since + intervalMs + startWithinMs + transitMs;
+  let renewedAt = Number.NEGATIVE_INFINITY;
+  const isOpen = () => !term.signal.aborted && clock.monotonic() - renewedAt < startWithinMs;
+  return {
+    get isOpen() {
+      return isOpen();
+    },
+    async pass(signal) {
+      for (let wait = opensAt - clock.monotonic(); wait > 0; wait = opensAt - clock.monotonic())
+        await clock.sleep(wait, signal);
+      for (;;) {
+        signal.throwIfAborted();
+        try {
+          const sentAt = await orAbort(term.renew(), signal);
+          // The term is over: wait for the owner of the uploader to close it.
+          if (sentAt === undefined) await orAbort(new Promise<never>(() => {}), signal);
+          else renewedAt = sentAt;
+          if (isOpen()) return;
+        } catch (error) {
+          if (!isAgentError(error)) throw error;
+        }
+        await clock.sleep(renewAgainMs, signal);
+      }
+    },
+  };
+}
 
 /** Interval of asking while others have the turn. */
 const askEveryMs = 150;

@@ -1,12 +1,11 @@
 // Ensures with one lease per source that exactly one agent reads a source that several agents could read.
-import { reasonOf } from "../core/errors.ts";
-import type { Runtime } from "../core/runtime.ts";
-import { isAbort } from "../lib/flow/abort.ts";
-import type { KeyBucket } from "./jetstream.ts";
-import { keyToken } from "./key-token.ts";
-import { acquireLease, type LeaseTerm } from "./lease.ts";
-import type { Membership } from "./membership.ts";
-import { mayRead } from "./placement.ts";
+import { reasonOf } from "../../core/errors.ts";
+import type { Runtime } from "../../core/runtime.ts";
+import { isAbort } from "../../lib/flow/abort.ts";
+import { type KeyBucket, keyToken } from "../connection/jetstream.ts";
+import { acquireLease, type LeaseTerm } from "../leases/lease.ts";
+import type { Membership } from "../members/membership.ts";
+import { mayRead } from "../members/placement.ts";
 
 export interface SourceLeasesOptions {
   readonly leases: KeyBucket;

@@ -1,7 +1,7 @@
 // The stream of points on NATS JetStream.
 import type { StreamInfo } from "@nats-io/jetstream";
-import { formatDuration } from "../lib/time/duration.ts";
-import { formatByteSize } from "../lib/values/byte-size.ts";
+import { formatDuration } from "../../lib/time/duration.ts";
+import { formatByteSize } from "../../lib/values/byte-size.ts";
 import type { PointStream, StreamState } from "./jetstream.ts";
 import { jetstreamCode, type NatsClient, type NatsLink } from "./nats-connection.ts";
 import type { ClusterOptions } from "./options.ts";

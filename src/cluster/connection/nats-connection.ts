@@ -3,11 +3,11 @@ import { readFileSync } from "node:fs";
 import type { JetStreamClient, JetStreamManager } from "@nats-io/jetstream";
 import type { Kvm } from "@nats-io/kv";
 import type { Authenticator, NatsConnection, NodeConnectionOptions } from "@nats-io/transport-node";
-import { AgentError, reasonOf } from "../core/errors.ts";
-import type { Runtime } from "../core/runtime.ts";
-import { deadline, orAbort } from "../lib/flow/abort.ts";
-import { BackOff } from "../lib/flow/back-off.ts";
-import { RateLimitedLog } from "../lib/flow/rate-limited-log.ts";
+import { AgentError, reasonOf } from "../../core/errors.ts";
+import type { Runtime } from "../../core/runtime.ts";
+import { deadline, orAbort } from "../../lib/flow/abort.ts";
+import { BackOff } from "../../lib/flow/back-off.ts";
+import { RateLimitedLog } from "../../lib/flow/rate-limited-log.ts";
 import type { ClusterOptions } from "./options.ts";
 
 /** Timeout of a request: electing a leader of a stream takes up to about 4 s. */

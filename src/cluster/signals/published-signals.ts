@@ -1,9 +1,9 @@
 // Publishes the metadata that this agent describes, for the agent that delivers. It stays there while this one is off.
-import { isAgentError } from "../core/errors.ts";
-import type { InputId } from "../core/point.ts";
-import type { Runtime } from "../core/runtime.ts";
-import type { PartialSignalMetadata, SignalCatalog } from "../core/signal.ts";
-import type { KeyBucket } from "./jetstream.ts";
+import { isAgentError } from "../../core/errors.ts";
+import type { InputId } from "../../core/point.ts";
+import type { Runtime } from "../../core/runtime.ts";
+import type { PartialSignalMetadata, SignalCatalog } from "../../core/signal.ts";
+import type { KeyBucket } from "../connection/jetstream.ts";
 import { type DescribedSignal, decodePart, encodeParts, partsOf } from "./signal-parts.ts";
 
 export interface PublishedSignalsOptions {

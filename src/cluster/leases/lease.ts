@@ -6,9 +6,9 @@
 // Each agent measures with its own monotonic clock how long it has seen the same revision. Entries expire by the wall
 // clocks of the servers, but this only makes another agent take the lease earlier or later.
 import { randomUUID } from "node:crypto";
-import { isAgentError } from "../core/errors.ts";
-import type { Runtime } from "../core/runtime.ts";
-import type { KeyBucket, KeyEntry } from "./jetstream.ts";
+import { isAgentError } from "../../core/errors.ts";
+import type { Runtime } from "../../core/runtime.ts";
+import type { KeyBucket, KeyEntry } from "../connection/jetstream.ts";
 
 export interface LeaseOptions {
   readonly bucket: KeyBucket;

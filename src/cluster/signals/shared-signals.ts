@@ -1,14 +1,20 @@
 // The metadata that all agents have published, for the agent that delivers. Its catalog gets the last change of each.
 import { setImmediate } from "node:timers/promises";
-import type { InputId } from "../core/point.ts";
-import type { SignalCatalog } from "../core/signal.ts";
-import type { KeyBucket, KeyEntry } from "./jetstream.ts";
-import type { Membership } from "./membership.ts";
+import type { InputId } from "../../core/point.ts";
+import type { SignalCatalog } from "../../core/signal.ts";
+import type { KeyBucket, KeyEntry } from "../connection/jetstream.ts";
 import { allSignals, decodePart, type PublishedSignal, partsOf } from "./signal-parts.ts";
 
 export interface SharedSignalsOptions {
   readonly state: KeyBucket;
-  readonly members: Pick<Membership, "members">;
+  /** As `Membership` has them. `signals` changes with what the agent has published. */
+  readonly members: {
+    readonly members: readonly {
+      readonly node: string;
+      readonly boot: string;
+      readonly signals?: string | undefined;
+    }[];
+  };
   readonly catalog: SignalCatalog;
 }
 

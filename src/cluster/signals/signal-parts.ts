@@ -8,10 +8,9 @@
 // agents describe one signal, the last change wins.
 import { zstdCompressSync, zstdDecompressSync } from "node:zlib";
 import { z } from "zod";
-import { type InputId, isInputId } from "../core/point.ts";
-import type { PartialSignalMetadata } from "../core/signal.ts";
-import type { KeyEntry } from "./jetstream.ts";
-import { keyToken } from "./key-token.ts";
+import { type InputId, isInputId } from "../../core/point.ts";
+import type { PartialSignalMetadata } from "../../core/signal.ts";
+import { type KeyEntry, keyToken } from "../connection/jetstream.ts";
 
 export interface DescribedSignal {
   readonly input: InputId;

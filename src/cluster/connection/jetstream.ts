@@ -1,4 +1,4 @@
-// The parts of NATS JetStream that the program uses: one stream and key-value buckets.
+// The parts of NATS JetStream that the program uses: one stream, key-value buckets and their keys, messages.
 
 export interface StreamMessage {
   /** Ascends. A sequence is not reused unless the stream was deleted or lost data. */
@@ -94,4 +94,25 @@ export interface RequestChannel {
   ask(data: Uint8Array): Promise<Uint8Array>;
   /** Answers requests until `signal` aborts, then resolves. A request whose `reply` rejects gets no answer. */
   answer(reply: (data: Uint8Array) => Promise<Uint8Array>, signal: AbortSignal): Promise<void>;
+}
+
+const plain = /^[A-Za-z0-9_-]$/;
+
+/**
+ * Encodes the name of an agent, source or file as one token of a key or subject; dots and others are escaped. Different
+ * names give different tokens: `north.gw1` → `north=2egw1`.
+ */
+export function keyToken(name: string): string {
+  const bytes = [...Buffer.from(name, "utf8")];
+  return bytes
+    .map((byte) => {
+      const sign = String.fromCodePoint(byte);
+      return plain.test(sign) ? sign : `=${byte.toString(16).padStart(2, "0")}`;
+    })
+    .join("");
+}
+
+/** The name that `keyToken` has encoded. */
+export function tokenName(token: string): string {
+  return decodeURIComponent(token.replaceAll("=", "%"));
 }

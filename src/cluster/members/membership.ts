@@ -6,12 +6,11 @@
 // A member is alive for others while they receive its heartbeats, measured with their own monotonic clocks.
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
-import { isAgentError } from "../core/errors.ts";
-import type { Runtime } from "../core/runtime.ts";
-import type { Broadcast, KeyBucket } from "./jetstream.ts";
-import { keyToken } from "./key-token.ts";
+import { isAgentError } from "../../core/errors.ts";
+import type { Runtime } from "../../core/runtime.ts";
+import { type Broadcast, type KeyBucket, keyToken } from "../connection/jetstream.ts";
+import { partsOf } from "../signals/signal-parts.ts";
 import type { Candidate, Orders } from "./placement.ts";
-import { partsOf } from "./signal-parts.ts";
 
 const memberRecord = z.object({
   node: z.string(),

@@ -1,6 +1,6 @@
 // The `cluster:` section of the configuration: the NATS servers, and the limits of the shared stream.
 import { z } from "zod";
-import { byteSize, duration, secret } from "../lib/values/fields.ts";
+import { byteSize, duration, secret } from "../../lib/values/fields.ts";
 
 const serverAddress = z.string().regex(/^(nats|tls):\/\/(\[[0-9a-fA-F:.]+\]|[^\s/:@?#[\]]+)(:\d{1,5})?$/, {
   error: "must be nats://host:port or tls://host:port; the user and password stand in user and password",

@@ -1,8 +1,8 @@
 // Requests with answers, and messages to all agents, on subjects of NATS.
 import type { Msg } from "@nats-io/transport-node";
-import { isAgentError } from "../core/errors.ts";
-import type { Clock } from "../core/runtime.ts";
-import { isAbort } from "../lib/flow/abort.ts";
+import { isAgentError } from "../../core/errors.ts";
+import type { Clock } from "../../core/runtime.ts";
+import { isAbort } from "../../lib/flow/abort.ts";
 import type { Broadcast, RequestChannel } from "./jetstream.ts";
 import { isRefused, type NatsLink } from "./nats-connection.ts";
 

@@ -11,10 +11,9 @@ import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { gunzip, gzip } from "node:zlib";
 import { z } from "zod";
-import { type EpochMicros, epochMicros } from "../core/point.ts";
-import { writeAtomically } from "../lib/files/atomic-file.ts";
-import type { KeyBucket } from "./jetstream.ts";
-import { keyToken, tokenName } from "./key-token.ts";
+import { type EpochMicros, epochMicros } from "../../core/point.ts";
+import { writeAtomically } from "../../lib/files/atomic-file.ts";
+import { type KeyBucket, keyToken, tokenName } from "../connection/jetstream.ts";
 
 const [compress, decompress] = [promisify(gzip), promisify(gunzip)];
 
