@@ -77,7 +77,10 @@ function unquoted(text: string): string {
   return /^['"]/.test(text) ? text.slice(1, -1).replaceAll(/\\(.)/g, "$1") : text;
 }
 
-/** The value at `path` in `document`, or undefined. For paths with a single match. */
+/**
+ * The value at `path` in `document`, or undefined. For paths with a single match. The `PayloadError` of a malformed
+ * element is also the value of all paths below it.
+ */
 export function lookUp(document: unknown, path: JsonPath): unknown {
   let at = document;
   for (const next of path.steps) {
@@ -91,6 +94,7 @@ export function lookUp(document: unknown, path: JsonPath): unknown {
 function child(outer: unknown, next: PathStep): unknown {
   const parent = inside(outer);
   if (typeof parent !== "object" || parent === null) return undefined;
+  if (parent instanceof PayloadError) return parent;
   if (typeof next === "string") return Array.isArray(parent) ? undefined : member(parent, next);
   if (typeof next === "number") return Array.isArray(parent) ? parent.at(next) : undefined;
   if (next.kind !== "where") return undefined;
@@ -156,7 +160,8 @@ export function expand(
           keys: [...keys, key],
           positions: isPlace ? positions | (1 << keys.length) : positions,
         });
-      if (isKind(step, "every")) {
+      if (value instanceof PayloadError) next.push({ value, keys, positions });
+      else if (isKind(step, "every")) {
         const { list, members } = entries(value);
         for (const [key, element] of members) if (!exclude.includes(key)) add(element, key, list);
       } else if (isKind(step, "leaves")) collectLeaves(value, { exclude, add, skipped }, [], false);
@@ -216,7 +221,8 @@ function collectLeaves(parent: unknown, leaves: Leaves, names: readonly string[]
   for (const [name, value] of members) {
     if (leaves.exclude.includes(name)) continue;
     const path = [...names, name];
-    if (typeof value === "object") collectLeaves(value, leaves, path, inRecord || (list && !Array.isArray(value)));
+    if (typeof value === "object" && !(value instanceof PayloadError))
+      collectLeaves(value, leaves, path, inRecord || (list && !Array.isArray(value)));
     else if (typeof value !== "string" || numberInText.test(value)) leaves.add(value, path.join("/"), inRecord);
     else leaves.skipped();
   }

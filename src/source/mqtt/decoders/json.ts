@@ -1,6 +1,6 @@
 // JSON payloads: one document, or several, separated by newlines or not at all.
 import { isInteger } from "../../../lib/values/decimal-text.ts";
-import { PayloadError, sample, utf8 } from "./payload.ts";
+import { ElementList, ifReadable, PayloadError, sample, utf8 } from "./payload.ts";
 
 /** Parses JSON. Integers that a double cannot represent exactly become bigints. Throws as `JSON.parse` does. */
 export function parseJson(text: string): unknown {
@@ -65,11 +65,21 @@ function exactIntegers(_key: string, value: unknown, context?: { readonly source
   return source !== undefined && isInteger(source) ? BigInt(source) : value;
 }
 
-/** All documents in an array. Empty lines are ignored. */
+/** All documents in an array, a `PayloadError` in place of a malformed one. Empty lines are ignored. */
 export function jsonLines(payload: Buffer): unknown {
   const documents = documentsIn(utf8(payload));
   if (documents.length === 0) throw new PayloadError("has no line");
-  return documents.map((document) => jsonDocument(Buffer.from(document)));
+  const list = new ElementList();
+  for (const document of documents) {
+    const found = ifReadable(() => [jsonDocument(Buffer.from(document))]);
+    // An unbalanced bracket makes one document of all that follows. There, a line that begins with a bracket begins the
+    // next one.
+    if (found) list.add(() => found);
+    else
+      for (const part of document.split(/\n(?=[{[])/).flatMap(documentsIn))
+        list.add(() => [jsonDocument(Buffer.from(part))]);
+  }
+  return list.all();
 }
 
 /** Splits documents: an object or array ends at its bracket, other values at the end of the line. */
@@ -87,12 +97,16 @@ function documentsIn(text: string): readonly string[] {
     const sign = text.charAt(at);
     if (sign === "\\" && quoted) at++;
     else if (sign === '"') quoted = !quoted;
-    else if (quoted) continue;
-    else if (sign === "\n" && depth === 0) cut(at);
+    else if (sign === "\n") {
+      // A text cannot contain a line break, so that a missing quote affects its line only.
+      quoted = false;
+      if (depth === 0) cut(at);
+    } else if (quoted) continue;
     else if (sign === "{" || sign === "[") {
       if (depth++ === 0) cut(at);
     } else if (sign === "}" || sign === "]") {
-      if (--depth === 0) cut(at + 1);
+      depth = Math.max(0, depth - 1);
+      if (depth === 0) cut(at + 1);
     }
   }
   cut(text.length);

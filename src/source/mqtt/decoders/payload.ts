@@ -20,6 +20,35 @@ export function ifReadable<T>(read: () => T): T | undefined {
   }
 }
 
+/** Each malformed element costs an exception, so that hostile payloads would block the agent for seconds. */
+const maxMalformed = 1_000;
+
+/**
+ * Collects the elements of a payload, such as its lines. A malformed one leaves its `PayloadError` in its place, so that
+ * the indices of the others stay the same.
+ */
+export class ElementList {
+  readonly #elements: unknown[] = [];
+  #malformed = 0;
+
+  /** Adds what `read` returns, or the `PayloadError` that it throws. Rethrows the latter after 1,000 others. */
+  add(read: () => readonly unknown[]): void {
+    try {
+      for (const element of read()) this.#elements.push(element);
+    } catch (error) {
+      if (!(error instanceof PayloadError) || ++this.#malformed > maxMalformed) throw error;
+      this.#elements.push(error);
+    }
+  }
+
+  /** All elements. Throws the first `PayloadError` if there is nothing else. */
+  all(): readonly unknown[] {
+    const [first] = this.#elements;
+    if (first instanceof PayloadError && this.#malformed === this.#elements.length) throw first;
+    return this.#elements;
+  }
+}
+
 /** Printable start of a payload, for messages. */
 export function sample(payload: Buffer): string {
   const text = payload.toString("latin1", 0, 60).replaceAll(/[^\x20-\x7e]/g, "·");

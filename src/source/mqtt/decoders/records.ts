@@ -4,7 +4,7 @@ import type { EpochMicros } from "../../../core/point.ts";
 import { type CellReader, csvRows } from "../../../lib/values/csv.ts";
 import { parseDecimal } from "../../../lib/values/decimal-text.ts";
 import { jsonDocument } from "./json.ts";
-import { PayloadError, sample, utf8 } from "./payload.ts";
+import { ElementList, PayloadError, sample, utf8 } from "./payload.ts";
 
 export interface CsvOptions {
   readonly separator: string;
@@ -15,42 +15,59 @@ export interface CsvOptions {
 
 /**
  * Rows: `$[0][1]` is the second column of the first line; with a header, `$[0].temp` is a named column. Empty fields
- * and lines are omitted. Fields are texts; a decimal comma in numbers becomes a point.
+ * and lines are omitted. Fields are texts; a decimal comma in numbers becomes a point. A malformed row is a
+ * `PayloadError`.
  */
 export function csvDecoder({ separator, header, decimal }: CsvOptions): (payload: Buffer) => unknown {
-  const field: CellReader<string | undefined> = (text, _line, _column, fault) => {
-    if (fault) throw new PayloadError(`is not CSV: ${sample(Buffer.from(text))} ${fault}`);
-    const trimmed = text.trim();
-    if (trimmed === "") return undefined;
-    return decimal === "," && /^[+-]?\d*,\d+$/.test(trimmed) ? trimmed.replace(",", ".") : trimmed;
-  };
   return (payload) => {
-    const rows = [...csvRows(utf8(payload), separator, field)].filter((row) => row.length > 1 || row[0] !== undefined);
-    if (!header) return rows;
-    const [names = [], ...lines] = rows;
-    return lines.map((row) => Object.fromEntries(row.map((text, i) => [names[i] ?? String(i), text])));
+    const rows = new ElementList();
+    let names: readonly (string | undefined)[] | undefined;
+    let fault: PayloadError | undefined;
+    const field: CellReader<string | undefined> = (text, _line, _column, wrong) => {
+      if (wrong) fault ??= new PayloadError(`is not CSV: ${sample(Buffer.from(text))} ${wrong}`);
+      const trimmed = text.trim();
+      if (trimmed === "") return undefined;
+      return decimal === "," && /^[+-]?\d*,\d+$/.test(trimmed) ? trimmed.replace(",", ".") : trimmed;
+    };
+    for (const row of csvRows(utf8(payload), separator, field)) {
+      const found = fault;
+      fault = undefined;
+      if (found && header && !names) throw found;
+      if (row.length === 1 && row[0] === undefined && !found) continue;
+      if (header && !names) names = row;
+      else
+        rows.add(() => {
+          if (found) throw found;
+          return [names ? Object.fromEntries(row.map((text, i) => [names?.[i] ?? String(i), text])) : row];
+        });
+    }
+    return rows.all();
   };
 }
 
-/** One record per field: `measurement`, `tags`, `field`, `value` and, if given, `time` in nanoseconds since 1970. */
+/**
+ * One record per field: `measurement`, `tags`, `field`, `value` and, if given, `time` in nanoseconds since 1970. A
+ * malformed line is a `PayloadError`.
+ */
 export function lineProtocolRecords(payload: Buffer): unknown {
   const text = utf8(payload);
-  const records: object[] = [];
+  const records = new ElementList();
   for (let at = 0; at < text.length; ) {
     if (/\s/.test(text.charAt(at))) at++;
     else if (text.charAt(at) === "#") at = endOf(text, "\n", at);
     else {
       const key = endOf(text, " \n", at);
-      // Only here quotes enclose a text, which may have several lines.
-      const fields = text.charAt(key) === " " ? endOf(text, " \n", key + 1, true) : key;
-      const end = endOf(text, "\n", fields);
-      records.push(
-        ...recordsOfLine(text.slice(at, key), text.slice(key, fields).trim(), text.slice(fields, end).trim()),
-      );
+      let end = endOf(text, "\n", key);
+      records.add(() => {
+        // Only here quotes enclose a text, which may have several lines. If it has no end, the next line is read.
+        const fields = text.charAt(key) === " " ? endOf(text, " \n", key + 1, true) : key;
+        end = endOf(text, "\n", fields);
+        return recordsOfLine(text.slice(at, key), text.slice(key, fields).trim(), text.slice(fields, end).trim());
+      });
       at = end;
     }
   }
-  return records;
+  return records.all();
 }
 
 function recordsOfLine(key: string, fields: string, time: string): readonly object[] {

@@ -239,7 +239,8 @@ function jsonLinesOf(payload: Buffer, now: EpochMicros): readonly GuessedValue[]
 function lineProtocol(payload: Buffer): readonly GuessedValue[] {
   // The trailing time distinguishes line protocol from a sentence.
   if (!/^\S+ \S+=\S+(?: \d{16,})\s*$/m.test(utf8(payload))) return [];
-  const [first] = lineProtocolRecords(payload) as Records; // as returned by the decoder
+  const records = lineProtocolRecords(payload) as Records; // as returned by the decoder
+  const first = records.find((each) => !(each instanceof PayloadError));
   const names = ["{measurement}", "{field}"];
   return first ? [{ names, value: scalar(first["value"]), tag: { format: "lineProtocol" } }] : [];
 }

@@ -70,7 +70,7 @@ const counters = {
   received: ["source_mqtt_messages_total", "Messages received"],
   acknowledged: ["source_mqtt_acknowledged_messages_total", "Messages acknowledged after they were on disk"],
   unmatched: ["source_mqtt_unmatched_messages_total", "Messages of topics that no tag wants"],
-  malformed: ["source_mqtt_malformed_messages_total", "Messages whose payload could not be decoded"],
+  malformed: ["source_mqtt_malformed_messages_total", "Messages whose payload could not be decoded, or only in part"],
   oversized: [
     "source_mqtt_oversized_messages_total",
     "Messages acknowledged without their payload because it is larger than maxPayload",

@@ -28,6 +28,8 @@ interface ReadContext {
   readonly counts: MessageCounts;
   readonly names: NameTables;
   readonly readings: Reading[];
+  /** Reports that an element with a value of `route` is malformed. */
+  readonly complain: (route: Route, error: PayloadError) => void;
 }
 
 /** Adds the readings of `route`'s tag. Throws `PayloadError` if the message does not contain what the tag expects. */
@@ -151,6 +153,10 @@ function readValue(
   const { value, keys } = element;
   const { id, tag } = route;
   const { message, document, counts, readings } = context;
+  if (value instanceof PayloadError) {
+    context.complain(route, value);
+    return;
+  }
   const absent = value === undefined;
   const code = tag.quality && qualityCode(tag.quality.at, document, keys);
   const isBad = code !== undefined && tag.quality !== undefined && !isGood(code, tag.quality.good);

@@ -73,7 +73,7 @@ export function messageReader(parts: ReaderParts): MessageReader {
           if (!sparkplug.read(wanted, message, arrival, sink)) noteUnmatched(message);
           continue;
         }
-        const context = { message, document, arrival, counts, names, readings };
+        const context = { message, document, arrival, counts, names, readings, complain };
         for (const route of wanted) {
           try {
             if (readings.length >= most)

@@ -64,6 +64,8 @@ test("lines of CSV are rows, or objects by the names in the first line", () => {
     { ts: "2", temp: "22" },
   ]);
   expect(() => decode("csv", Buffer.from('"open'))).toThrow(PayloadError);
+  expect(decode("csv", Buffer.from('1,2\n"3"4,5\n6,7'))).toEqual([["1", "2"], expect.any(PayloadError), ["6", "7"]]);
+  expect(() => decode("csv", Buffer.from('"ts"x,temp\n1,2'), { header: true })).toThrow(PayloadError);
 });
 
 test("SenML base names, base times and relative times are resolved", () => {
@@ -88,8 +90,10 @@ test("quotes enclose the text of a field in line protocol, with all its lines, a
     { measurement: "disk", tags: { size: '3.5 12"' }, field: "used", value: 5, time: "1" },
     { measurement: "next", tags: {}, field: "v", value: 2, time: "3" },
   ]);
-  for (const broken of ['a s="open 1\nb v=1', "a\nv=1"])
-    expect(() => decode("lineProtocol", Buffer.from(broken))).toThrow(PayloadError);
+  const next = { measurement: "b", tags: {}, field: "v", value: 1 };
+  for (const broken of ['a s="open 1\nb v=1', "a\nb v=1", 'a s="1\n2",v=x 1\nb v=1'])
+    expect(decode("lineProtocol", Buffer.from(broken))).toEqual([expect.any(PayloadError), next]);
+  expect(() => decode("lineProtocol", Buffer.from("a\nv=1"))).toThrow(PayloadError);
 });
 
 test("a SenML value that is no number costs its record only, and a large integer keeps its digits", () => {
@@ -186,13 +190,23 @@ test.each([
   ['\uFEFF{"v":1}\r\n\r\n[2]\r\n3\0', [{ v: 1 }, [2], 3]],
   ['{"v":1}{"v":[{"w":2}]}[3]4', [{ v: 1 }, { v: [{ w: 2 }] }, [3], 4]],
   ['{\n "v": "}{\\"\n"\n}'.replace('\n"', '"'), [{ v: '}{"' }]],
-  ['{"v":1}\n{"v":', undefined],
-  ["}\n{}", undefined],
+  ['{"v":1}\n{"v":', [{ v: 1 }, malformed('{"v":')]],
+  ["}\n{}", [malformed("}"), {}]],
+  ['{"v":1}\nnone\n{"v":3}', [{ v: 1 }, malformed("\nnone"), { v: 3 }]],
+  ['{"v":\n{\n "v":2\n}\n{"v":3}', [malformed('{"v":'), { v: 2 }, { v: 3 }]],
+  ['{"v":"1}\n{"v":"{"}', [malformed('{"v":"1}'), { v: "{" }]],
+  ["1,\n}", undefined],
   ["\n\n", undefined],
 ])("documents one after the other, %j", (payload, documents) => {
   const read = () => decode("ndjson", Buffer.from(payload));
   if (documents) expect(read()).toEqual(documents);
   else expect(read).toThrow(PayloadError);
+});
+
+test("more than 1,000 malformed lines make the payload malformed", () => {
+  const read = (lines: number) => decode("ndjson", Buffer.from(`1\n${"x\n".repeat(lines)}`));
+  expect(read(1_000)).toHaveLength(1_001);
+  expect(() => read(1_001)).toThrow(PayloadError);
 });
 
 const names: readonly DecoderName[] = [
@@ -252,6 +266,10 @@ test.each(['{"a":NaN', '{"a":NaNs}', `"${'\\"'.repeat(200_000)}NaN`])(
     expect(() => decode("json", Buffer.from(text), { lenient: true })).toThrow(PayloadError);
   },
 );
+
+function malformed(beginning: string): PayloadError {
+  return new PayloadError(`is not JSON: ${beginning.replaceAll("\n", "·")}`);
+}
 
 function decode(
   name: DecoderName,

@@ -56,7 +56,7 @@ test.each([
   ],
   ['[{"n":5,"v":1}]', expect.arrayContaining([expect.objectContaining({ value: "$[0].v", found: 1 })])],
   [
-    "weather,room=hall t=21.5,rh=40i 1767225600000000000",
+    "weather\nweather,room=hall t=21.5,rh=40i 1767225600000000000",
     [{ input: "a.b.{measurement}.{field}", format: "lineProtocol", found: 21.5 }],
   ],
   [

@@ -3,7 +3,7 @@ import { epochMicros } from "../../../../src/core/point.ts";
 import type { Reading } from "../../../../src/core/source.ts";
 import { tagAddress } from "../../../../src/source/mqtt/config/tag-address.ts";
 import type { Message } from "../../../../src/source/mqtt/connection/packet-reader.ts";
-import { jsonDocument } from "../../../../src/source/mqtt/decoders/json.ts";
+import { jsonDocument, jsonLines } from "../../../../src/source/mqtt/decoders/json.ts";
 import { mqttDriver } from "../../../../src/source/mqtt/driver.ts";
 import { MessageCounts, UnknownTopics } from "../../../../src/source/mqtt/reading/message-counts.ts";
 import { NameTables } from "../../../../src/source/mqtt/reading/name-tables.ts";
@@ -129,6 +129,26 @@ test("a value omitted by its device for bad quality is a bad reading, not a miss
   expect(reader.read("a", '{"q":5}')).toMatchObject([{ value: undefined, quality: "bad", reason: "quality is 5" }]);
   expect(reader.read("a", '{"q":0}')).toEqual([]);
   expect(reader.counts.missing).toBe(1);
+});
+
+test("a malformed line is a bad reading of the tag that reads it, or is counted if it would name the tag", () => {
+  const tags = [
+    { topic: "a", value: "$[0].v" },
+    { topic: "a", value: "$[1].v" },
+    { topic: "a", value: "$[*].v", capture: { id: "$[*].id" } },
+    { topic: "a", value: "$.**" },
+  ];
+  const reader = jsonReader(tags, { lines: true });
+  const readings = reader.read("a", '{"id":"x","v":1}\n{"v":\n{"id":"y","v":3}');
+  expect(readings.map(({ tag, value, reason }) => [tag, value, reason])).toEqual([
+    [0, 1, undefined],
+    [1, undefined, 'payload is not JSON: {"v":'],
+    [2, 1, undefined],
+    [2, 3, undefined],
+    [3, 1, undefined],
+    [3, 3, undefined],
+  ]);
+  expect(reader.counts).toMatchObject({ malformed: 1, missing: 0, lastMalformed: 'a: payload is not JSON: {"v":' });
 });
 
 test("texts below .** that are not numbers are counted", () => {
@@ -389,13 +409,17 @@ const defective = '"defect"';
 /** A reader of JSON payloads for these tags of a configuration. */
 function jsonReader(
   texts: readonly Record<string, unknown>[],
-  { maxPayload = 1_000_000, descriptive }: { maxPayload?: number; descriptive?: readonly string[] } = {},
+  {
+    maxPayload = 1_000_000,
+    descriptive,
+    lines = false,
+  }: { maxPayload?: number; descriptive?: readonly string[]; lines?: boolean } = {},
 ) {
   let parsed = 0;
   const decode = (payload: Buffer) => {
     parsed++;
     if (payload.toString() === defective) throw new TypeError("of ours");
-    return jsonDocument(payload);
+    return lines ? jsonLines(payload) : jsonDocument(payload);
   };
   const tags = texts.map((text) => ({ ...mqttDriver.tag.parse(text), ...(descriptive && { descriptive }) }));
   const wayOf = (tag: (typeof tags)[number]) => ({ address: tagAddress(tag), decode });

@@ -1,4 +1,4 @@
-// No payload within `maxPayload` takes much more memory than that. Decodes 28 hostile ones in a thread with little
+// No payload within `maxPayload` takes much more memory than that. Decodes 31 hostile ones in a thread with little
 // memory.
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
