@@ -1,15 +1,15 @@
 // Compares the values that `modbus-serial` returns when used directly with those that the driver's transport returns.
-// This is the table in the README of src/source/modbus.
+// The library gets no replies because of these differences.
 import { createServer, type Socket } from "node:net";
 import modbusSerial from "modbus-serial";
 import { describe, expect, test } from "vitest";
 import { systemClock } from "../../src/lib/time/clock.ts";
-import { rtuCodec } from "../../src/source/modbus/connection/bus-codec.ts";
-import { BusFraming } from "../../src/source/modbus/connection/bus-framing.ts";
-import { connectTcp } from "../../src/source/modbus/connection/byte-stream.ts";
 import { ReadingPort } from "../../src/source/modbus/connection/client.ts";
 import { streamExchange } from "../../src/source/modbus/connection/exchange.ts";
-import { MbapFraming } from "../../src/source/modbus/connection/mbap-framing.ts";
+import { rtuCodec } from "../../src/source/modbus/framing/bus-codec.ts";
+import { BusFraming } from "../../src/source/modbus/framing/bus-framing.ts";
+import { MbapFraming } from "../../src/source/modbus/framing/mbap-framing.ts";
+import { connectTcp } from "../../src/source/modbus/transport/byte-stream.ts";
 import { mbapFrame } from "../support/modbus-adversary.ts";
 
 const signal = () => AbortSignal.timeout(20_000);
@@ -94,7 +94,7 @@ function honest(start: number, count: number): Uint8Array {
 
 const idOf = (request: Buffer) => request.readUInt16BE(0);
 
-describe.concurrent("the table of the README", () => {
+describe.concurrent("replies that the library takes for values", () => {
   test("a reply 256 requests late is accepted by the library for another register, and by the agent for none", async () => {
     const scenario = async (open: typeof bareLibrary) => {
       let late: Buffer | undefined;

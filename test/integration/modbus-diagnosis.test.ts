@@ -1,7 +1,7 @@
 // Diagnostics for slow devices, and for ports at which a different kind of server answers.
 import { createServer, type Socket } from "node:net";
 import { expect, test } from "vitest";
-import { rtuCodec } from "../../src/source/modbus/connection/bus-codec.ts";
+import { rtuCodec } from "../../src/source/modbus/framing/bus-codec.ts";
 import { modbusDevice } from "../support/modbus-device.ts";
 import { openModbusSource, readUntil } from "../support/modbus-source.ts";
 import { testRuntime } from "../support/runtime.ts";

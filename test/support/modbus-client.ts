@@ -2,7 +2,7 @@
 
 import type { Answer, UnitRequest } from "../../src/source/modbus/config/pdu.ts";
 import { modbusClient } from "../../src/source/modbus/connection/client.ts";
-import type { Framing } from "../../src/source/modbus/connection/framing.ts";
+import type { Framing } from "../../src/source/modbus/framing/framing.ts";
 
 export type FramingWithClient = Omit<Framing, "begin" | "receive" | "expire" | "settle"> & {
   /** The frame of `request`. */

@@ -1,5 +1,5 @@
 // Parses any request that a Modbus client sent.
-import { crc16 } from "../../src/source/modbus/connection/bus-codec.ts";
+import { crc16 } from "../../src/source/modbus/framing/bus-codec.ts";
 
 /** The request at the start of the bytes: its length with all framing, and its function. Undefined if there is none. */
 type Frame = { readonly size: number; readonly code: number | undefined } | undefined;

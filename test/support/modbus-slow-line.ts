@@ -2,7 +2,7 @@
 // all.
 // The device server sends every answer to the client that is connected at that time.
 import { createServer, type Socket } from "node:net";
-import { rtuCodec } from "../../src/source/modbus/connection/bus-codec.ts";
+import { rtuCodec } from "../../src/source/modbus/framing/bus-codec.ts";
 import { honestWord } from "./modbus-adversary.ts";
 
 export interface SlowLineOptions {

@@ -5,7 +5,7 @@ import { modbusOptions, modbusTag } from "./config/options.ts";
 import { otherFormats } from "./config/other-formats.ts";
 import { plan } from "./config/plan.ts";
 import { configFaults, type ModbusConfig, pollTargets } from "./config/tag-reads.ts";
-import { gapMs, wireMs } from "./connection/serial-stream.ts";
+import { gapMs, wireMs } from "./transport/serial-stream.ts";
 
 export const modbusDriver: Driver<"modbus", typeof modbusOptions, typeof modbusTag> = {
   type: "modbus",

@@ -1,5 +1,6 @@
 // Requests and replies without framing: functions 1 to 4, which read values, and 17 and 43/14, which identify a device.
-// There are no others. Checks whether a reply matches a request; `client.ts` decodes it.
+// There are no others. Checks whether a reply matches a request; `client.ts` decodes it. The
+// meanings of exceptions.
 import type { Table } from "./value-type.ts";
 
 export interface ReadRequest {
@@ -119,4 +120,32 @@ export function identityPduBytes(bytes: Uint8Array): number | undefined {
     end += 2 + length;
   }
   return end > maxPduBytes ? 0 : end;
+}
+
+/**
+ * `unsupported`: the table or address does not exist; retry rarely. `split`: part of the block does not exist, or it is
+ * too long. `busy`: retry soon. `fault`: no value this time. `away`: a gateway cannot reach the unit.
+ */
+export type Consequence = "unsupported" | "split" | "busy" | "fault" | "away";
+
+const exceptions: Readonly<Record<number, { readonly meaning: string; readonly consequence: Consequence }>> = {
+  1: { meaning: "illegal function: the device does not have this table", consequence: "unsupported" },
+  2: { meaning: "illegal data address: the device does not have this address", consequence: "split" },
+  3: { meaning: "illegal data value: the device does not allow so many at once", consequence: "split" },
+  4: { meaning: "server device failure", consequence: "fault" },
+  5: { meaning: "acknowledge: the device needs longer", consequence: "busy" },
+  6: { meaning: "server device busy", consequence: "busy" },
+  7: { meaning: "negative acknowledge", consequence: "fault" },
+  8: { meaning: "memory parity error in the device", consequence: "fault" },
+  10: { meaning: "gateway path unavailable: the gateway is misconfigured or overloaded", consequence: "away" },
+  11: { meaning: "gateway target device failed to respond", consequence: "away" },
+};
+
+export function consequenceOf(code: number): Consequence {
+  return exceptions[code]?.consequence ?? "fault";
+}
+
+/** Example: `exception 2: illegal data address …`. */
+export function describeException(code: number): string {
+  return `exception ${code}: ${exceptions[code]?.meaning ?? "a code of the vendor's own"}`;
 }

@@ -10,7 +10,7 @@ import modbusSerial from "modbus-serial";
 import type { Answer, UnitRequest } from "../config/pdu.ts";
 import { checkLimits, encodeIdentityRequest, functionOf, isException } from "../config/pdu.ts";
 import type { Table } from "../config/value-type.ts";
-import { copyBytes, type Framing } from "./framing.ts";
+import { copyBytes, type Framing } from "../framing/framing.ts";
 
 /** The part of the library that is used. It gets no reply, so it never calls `done`. */
 interface Library extends Record<(typeof functions)[Table], Read> {

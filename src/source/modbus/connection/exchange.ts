@@ -2,11 +2,12 @@
 import { AgentError } from "../../../core/errors.ts";
 import { epochMicros } from "../../../core/point.ts";
 import type { Clock } from "../../../core/runtime.ts";
-import type { Answer, UnitRequest } from "../config/pdu.ts";
-import { dataBytes } from "../config/pdu.ts";
-import type { ByteStream } from "./byte-stream.ts";
+import { type Answer, dataBytes, type UnitRequest } from "../config/pdu.ts";
+import type { Framing } from "../framing/framing.ts";
+import type { ByteStream } from "../transport/byte-stream.ts";
+import type { LineRest } from "../transport/serial-stream.ts";
 import { modbusClient } from "./client.ts";
-import type { Exchange, Framing, LineRest, Result, TimedOut } from "./framing.ts";
+import type { Exchange, Result, TimedOut } from "./result.ts";
 
 interface Pending {
   received: boolean;

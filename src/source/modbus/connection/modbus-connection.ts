@@ -1,12 +1,43 @@
 // One connection shared by all polls: one request in flight, reopened on demand, abandoned when the device is silent.
 import { AgentError, isAgentError } from "../../../core/errors.ts";
-import type { Runtime } from "../../../core/runtime.ts";
+import type { HistogramDeclaration, MetricDeclaration, Runtime } from "../../../core/runtime.ts";
 import type { UnitRequest } from "../config/pdu.ts";
+import type { Disturbance } from "../framing/bus-watch.ts";
 import { fairMutex } from "./breaker.ts";
-import type { Disturbance } from "./bus-watch.ts";
 import { slowestTimeouts, unsteadiness } from "./exchange.ts";
-import type { Exchange, Result } from "./framing.ts";
-import { discardedTotal, exceptionsTotal, reconnectsTotal, requestsTotal, roundTrip } from "./metrics.ts";
+import type { Exchange, Result } from "./result.ts";
+
+/** `outcome`: ok, exception, timeout (also if the device closed the connection), contested (see `Result`). */
+const requestsTotal: MetricDeclaration<"source" | "unit" | "outcome"> = {
+  name: "source_modbus_requests_total",
+  help: "Modbus requests by outcome",
+  labels: ["source", "unit", "outcome"],
+};
+
+const exceptionsTotal: MetricDeclaration<"source" | "unit" | "code"> = {
+  name: "source_modbus_exceptions_total",
+  help: "Modbus exceptions by code",
+  labels: ["source", "unit", "code"],
+};
+
+const discardedTotal: MetricDeclaration<"source"> = {
+  name: "source_modbus_discarded_replies_total",
+  help: "Modbus replies thrown away: late, or not what was asked for",
+  labels: ["source"],
+};
+
+const reconnectsTotal: MetricDeclaration<"source"> = {
+  name: "source_modbus_reconnects_total",
+  help: "Connections opened again on demand after the device had closed one",
+  labels: ["source"],
+};
+
+const roundTrip: HistogramDeclaration<"source"> = {
+  name: "source_modbus_round_trip_seconds",
+  help: "Time from a Modbus request to its answer",
+  labels: ["source"],
+  buckets: [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5],
+};
 
 export interface ModbusConnectionOptions {
   readonly name: string;

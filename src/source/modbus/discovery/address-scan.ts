@@ -5,10 +5,10 @@ import type { BrowsedNode } from "../../../core/commissioning.ts";
 import { AgentError } from "../../../core/errors.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import { modiconNumber } from "../config/address.ts";
-import type { UnitRequest } from "../config/pdu.ts";
+import { consequenceOf, type UnitRequest } from "../config/pdu.ts";
 import { decodeBit, decodeRegisters } from "../config/registers.ts";
 import { isRegisterTable, type Table } from "../config/value-type.ts";
-import { consequenceOf, type Result } from "../connection/framing.ts";
+import type { Result } from "../connection/result.ts";
 import { type ConnectionConfig, openConnection } from "../polling/open.ts";
 import type { ReadWords } from "./sunspec.ts";
 

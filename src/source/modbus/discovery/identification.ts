@@ -1,7 +1,7 @@
 // Reads a device's identification objects (function 43/14) and its server id (function 17).
 
-import type { IdentityRequest } from "../config/pdu.ts";
-import { consequenceOf, type Result } from "../connection/framing.ts";
+import { consequenceOf, type IdentityRequest } from "../config/pdu.ts";
+import type { Result } from "../connection/result.ts";
 
 export interface Identity {
   /** `VendorName`, `server id`; `object 128` for objects that the specification does not name. */

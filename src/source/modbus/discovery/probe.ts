@@ -8,10 +8,10 @@ import { scaled } from "../../../lib/values/power-of-ten.ts";
 import { type Address, formatAddress, parseAddress } from "../config/address.ts";
 import { silenceHint } from "../config/endpoint.ts";
 import { optionsOf } from "../config/options.ts";
-import type { ReadRequest } from "../config/pdu.ts";
+import { describeException, type ReadRequest } from "../config/pdu.ts";
 import { decodeRegisters } from "../config/registers.ts";
 import { isRegisterTable, orders, type RegisterTable, registersOf } from "../config/value-type.ts";
-import { describeContested, describeException, type Result } from "../connection/framing.ts";
+import { describeContested, type Result } from "../connection/result.ts";
 import { openConnection } from "../polling/open.ts";
 import { cameInstead } from "../polling/unit-reader.ts";
 

@@ -4,7 +4,7 @@ import { z } from "zod";
 import type { Runtime } from "../../../core/runtime.ts";
 import { readStateFile, writeStateFile } from "../../../lib/files/state-file.ts";
 import type { BlockBoundary } from "../config/plan.ts";
-import { lateReplyTracker } from "../connection/late-reply-tracker.ts";
+import { lateReplyTracker } from "../framing/late-reply-tracker.ts";
 
 const file = z.object({
   version: z.literal(1),

@@ -4,15 +4,10 @@ import type { EpochMicros } from "../../../core/point.ts";
 import type { ReadingBatch } from "../../../core/reading.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import { modiconNumber } from "../config/address.ts";
+import { consequenceOf, describeException } from "../config/pdu.ts";
 import { plan, split } from "../config/plan.ts";
 import type { PollTarget } from "../config/tag-reads.ts";
-import {
-  consequenceOf,
-  describeContested,
-  describeException,
-  isResponsive,
-  type Result,
-} from "../connection/framing.ts";
+import { describeContested, isResponsive, type Result } from "../connection/result.ts";
 import type { DeviceQuirks } from "./device-quirks.ts";
 import { decodeBlock, failedReadings } from "./readings.ts";
 import { FailureRuns, failuresToSplit, isTimeToSplit, LengthSearch, type Refusals, refusedBlocks } from "./refusals.ts";

@@ -1,6 +1,6 @@
 // A live Modbus connection: polls every target on its schedule and delivers the readings.
 import type { ReadingBatch } from "../../../core/reading.ts";
-import type { Runtime } from "../../../core/runtime.ts";
+import type { MetricDeclaration, Runtime } from "../../../core/runtime.ts";
 import type { Delivery, Source } from "../../../core/source.ts";
 import { isAbort } from "../../../lib/flow/abort.ts";
 import { batchDelivery } from "../../../lib/readings/reading-batch.ts";
@@ -9,15 +9,26 @@ import type { ModbusOptions } from "../config/options.ts";
 import type { ReadRequest, UnitRequest } from "../config/pdu.ts";
 import type { ModbusConfig, PollTarget } from "../config/tag-reads.ts";
 import { probeBudget, type UnitBreaker, unitBreaker } from "../connection/breaker.ts";
-import type { Result } from "../connection/framing.ts";
-import { droppedTotal, skippedTotal } from "../connection/metrics.ts";
 import type { ModbusConnection } from "../connection/modbus-connection.ts";
-import { lineRest } from "../connection/serial-stream.ts";
+import type { Result } from "../connection/result.ts";
+import { lineRest } from "../transport/serial-stream.ts";
 import type { DeviceQuirks } from "./device-quirks.ts";
 import { Poll } from "./poll.ts";
 import { readingsQueue } from "./readings.ts";
 import { slots } from "./schedule.ts";
 import { checkUnits } from "./unit-check.ts";
+
+const skippedTotal: MetricDeclaration<"source"> = {
+  name: "source_modbus_skipped_polls_total",
+  help: "Polls left out because the one before had not ended",
+  labels: ["source"],
+};
+
+const droppedTotal: MetricDeclaration<"source"> = {
+  name: "source_modbus_dropped_readings_total",
+  help: "Readings dropped because the buffer did not take them in time",
+  labels: ["source"],
+};
 
 const largestDelivery = 10_000;
 /** Queue capacity in cycles of all tags, but at least one delivery. */

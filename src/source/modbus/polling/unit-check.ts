@@ -5,12 +5,12 @@ import type { Clock } from "../../../core/runtime.ts";
 import type { ConfigFault, DeviceCheck, SourceCheck } from "../../../core/source.ts";
 import { readingsOf } from "../../../lib/readings/reading-batch.ts";
 import { formatDuration } from "../../../lib/time/duration.ts";
-import type { ReadRequest } from "../config/pdu.ts";
+import { consequenceOf, describeException, type ReadRequest } from "../config/pdu.ts";
 import { places, plan, type ReadBlock } from "../config/plan.ts";
 import type { PollTarget, TagSpan } from "../config/tag-reads.ts";
 import type { Table } from "../config/value-type.ts";
-import { consequenceOf, describeContested, describeException, isAlive, type Result } from "../connection/framing.ts";
 import type { ModbusConnection } from "../connection/modbus-connection.ts";
+import { describeContested, isAlive, type Result } from "../connection/result.ts";
 import { decodeBlock } from "./readings.ts";
 import { slowAnswers } from "./unit-reader.ts";
 

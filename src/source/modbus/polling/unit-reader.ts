@@ -1,11 +1,12 @@
 // Sends requests to one unit, with retries and suitable time-outs, and updates the unit's state.
 import type { Runtime } from "../../../core/runtime.ts";
 import { formatDuration } from "../../../lib/time/duration.ts";
+import { consequenceOf } from "../config/pdu.ts";
 import { places, type ReadBlock, type Span } from "../config/plan.ts";
 import type { PollTarget, TagSpan } from "../config/tag-reads.ts";
 import type { UnitBreaker } from "../connection/breaker.ts";
-import { consequenceOf, isResponsive, type Result } from "../connection/framing.ts";
 import type { ModbusConnection } from "../connection/modbus-connection.ts";
+import { isResponsive, type Result } from "../connection/result.ts";
 
 export type TagBlock = ReadBlock<TagSpan>;
 

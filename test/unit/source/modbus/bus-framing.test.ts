@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Answer, ReadRequest } from "../../../../src/source/modbus/config/pdu.ts";
-import type { BusCodec } from "../../../../src/source/modbus/connection/bus-codec.ts";
-import { asciiCodec, crc16, rtuCodec } from "../../../../src/source/modbus/connection/bus-codec.ts";
-import { BusFraming } from "../../../../src/source/modbus/connection/bus-framing.ts";
-import { lateReplyTracker } from "../../../../src/source/modbus/connection/late-reply-tracker.ts";
+import type { BusCodec } from "../../../../src/source/modbus/framing/bus-codec.ts";
+import { asciiCodec, crc16, rtuCodec } from "../../../../src/source/modbus/framing/bus-codec.ts";
+import { BusFraming } from "../../../../src/source/modbus/framing/bus-framing.ts";
+import { lateReplyTracker } from "../../../../src/source/modbus/framing/late-reply-tracker.ts";
 import { adversary, honestWord } from "../../../support/modbus-adversary.ts";
 import { withClient } from "../../../support/modbus-client.ts";
 import { runs, seed } from "../../../support/property.ts";

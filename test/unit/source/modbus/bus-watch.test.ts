@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import { AgentError } from "../../../../src/core/errors.ts";
 import type { ReadRequest } from "../../../../src/source/modbus/config/pdu.ts";
-import { rtuCodec } from "../../../../src/source/modbus/connection/bus-codec.ts";
-import { BusFraming } from "../../../../src/source/modbus/connection/bus-framing.ts";
-import { BusWatch } from "../../../../src/source/modbus/connection/bus-watch.ts";
-import type { ByteStreamListener } from "../../../../src/source/modbus/connection/byte-stream.ts";
 import { streamExchange } from "../../../../src/source/modbus/connection/exchange.ts";
+import { rtuCodec } from "../../../../src/source/modbus/framing/bus-codec.ts";
+import { BusFraming } from "../../../../src/source/modbus/framing/bus-framing.ts";
+import { BusWatch } from "../../../../src/source/modbus/framing/bus-watch.ts";
+import type { ByteStreamListener } from "../../../../src/source/modbus/transport/byte-stream.ts";
 import { withClient } from "../../../support/modbus-client.ts";
 import { ManualClock } from "../../../support/runtime.ts";
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { parseEndpoint } from "../../../../src/source/modbus/config/endpoint.ts";
-import { characterMs, gapMs, wireMs } from "../../../../src/source/modbus/connection/serial-stream.ts";
+import { characterMs, gapMs, wireMs } from "../../../../src/source/modbus/transport/serial-stream.ts";
 
 test.each([
   ["tcp://10.0.0.5:1502", { transport: "tcp", frames: "mbap", host: "10.0.0.5", port: 1502 }],

@@ -5,17 +5,17 @@ import { epochMicros } from "../../../../src/core/point.ts";
 import type { Clock } from "../../../../src/core/runtime.ts";
 import { systemClock } from "../../../../src/lib/time/clock.ts";
 import type { ReadRequest } from "../../../../src/source/modbus/config/pdu.ts";
-import { rtuCodec } from "../../../../src/source/modbus/connection/bus-codec.ts";
-import { BusFraming } from "../../../../src/source/modbus/connection/bus-framing.ts";
-import { BusWatch } from "../../../../src/source/modbus/connection/bus-watch.ts";
+import { streamExchange } from "../../../../src/source/modbus/connection/exchange.ts";
+import { rtuCodec } from "../../../../src/source/modbus/framing/bus-codec.ts";
+import { BusFraming } from "../../../../src/source/modbus/framing/bus-framing.ts";
+import { BusWatch } from "../../../../src/source/modbus/framing/bus-watch.ts";
+import { lateReplyTracker } from "../../../../src/source/modbus/framing/late-reply-tracker.ts";
+import { MbapFraming } from "../../../../src/source/modbus/framing/mbap-framing.ts";
 import {
   type ByteStream,
   type ByteStreamListener,
   connectTcp,
-} from "../../../../src/source/modbus/connection/byte-stream.ts";
-import { streamExchange } from "../../../../src/source/modbus/connection/exchange.ts";
-import { lateReplyTracker } from "../../../../src/source/modbus/connection/late-reply-tracker.ts";
-import { MbapFraming } from "../../../../src/source/modbus/connection/mbap-framing.ts";
+} from "../../../../src/source/modbus/transport/byte-stream.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { mbapFrame } from "../../../support/modbus-adversary.ts";
 import { modbusDevice } from "../../../support/modbus-device.ts";

@@ -1,6 +1,6 @@
 // The packet search that proves that the suite never writes: it would detect a write request.
 import { expect, test } from "vitest";
-import { asciiCodec, rtuCodec } from "../../../../src/source/modbus/connection/bus-codec.ts";
+import { asciiCodec, rtuCodec } from "../../../../src/source/modbus/framing/bus-codec.ts";
 import { mbapFrame } from "../../../support/modbus-adversary.ts";
 import { functionsIn } from "../../../support/modbus-functions.ts";
 

@@ -2,14 +2,14 @@
 // missing answer. A million values each: `TAGFERRY_SHARED_BUS=1000000 npx vitest run …`.
 import { expect, test, vi } from "vitest";
 import { systemClock } from "../../../../src/lib/time/clock.ts";
-import { asciiCodec, rtuCodec } from "../../../../src/source/modbus/connection/bus-codec.ts";
-import { BusFraming } from "../../../../src/source/modbus/connection/bus-framing.ts";
-import { BusWatch } from "../../../../src/source/modbus/connection/bus-watch.ts";
-import type { ByteStreamListener } from "../../../../src/source/modbus/connection/byte-stream.ts";
 import { streamExchange } from "../../../../src/source/modbus/connection/exchange.ts";
-import type { Result, TimedOut } from "../../../../src/source/modbus/connection/framing.ts";
-import { lateReplyTracker } from "../../../../src/source/modbus/connection/late-reply-tracker.ts";
 import { openModbusConnection } from "../../../../src/source/modbus/connection/modbus-connection.ts";
+import type { Result, TimedOut } from "../../../../src/source/modbus/connection/result.ts";
+import { asciiCodec, rtuCodec } from "../../../../src/source/modbus/framing/bus-codec.ts";
+import { BusFraming } from "../../../../src/source/modbus/framing/bus-framing.ts";
+import { BusWatch } from "../../../../src/source/modbus/framing/bus-watch.ts";
+import { lateReplyTracker } from "../../../../src/source/modbus/framing/late-reply-tracker.ts";
+import type { ByteStreamListener } from "../../../../src/source/modbus/transport/byte-stream.ts";
 import { type Disturbances, disturbedBus, wordOf } from "../../../support/modbus-disturbed-bus.ts";
 import { seed } from "../../../support/property.ts";
 import { seeded, testRuntime } from "../../../support/runtime.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { ReadRequest } from "../../../../src/source/modbus/config/pdu.ts";
-import { MbapFraming } from "../../../../src/source/modbus/connection/mbap-framing.ts";
+import { MbapFraming } from "../../../../src/source/modbus/framing/mbap-framing.ts";
 import { adversary, honestWord, mbapFrame } from "../../../support/modbus-adversary.ts";
 import { withClient } from "../../../support/modbus-client.ts";
 import { seed } from "../../../support/property.ts";

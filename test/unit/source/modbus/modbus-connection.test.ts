@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { epochMicros } from "../../../../src/core/point.ts";
 import type { ReadRequest, UnitRequest } from "../../../../src/source/modbus/config/pdu.ts";
-import type { Exchange, Result } from "../../../../src/source/modbus/connection/framing.ts";
 import { openModbusConnection } from "../../../../src/source/modbus/connection/modbus-connection.ts";
+import type { Exchange, Result } from "../../../../src/source/modbus/connection/result.ts";
 import { ManualClock, testRuntime } from "../../../support/runtime.ts";
 
 const { signal } = new AbortController();

@@ -6,7 +6,7 @@ import type { ReadRequest } from "../../../../src/source/modbus/config/pdu.ts";
 import type { BlockBoundary } from "../../../../src/source/modbus/config/plan.ts";
 import { pollTargets } from "../../../../src/source/modbus/config/tag-reads.ts";
 import { probeBudget, unitBreaker } from "../../../../src/source/modbus/connection/breaker.ts";
-import type { Result } from "../../../../src/source/modbus/connection/framing.ts";
+import type { Result } from "../../../../src/source/modbus/connection/result.ts";
 import { Poll } from "../../../../src/source/modbus/polling/poll.ts";
 import { modbusConfig } from "../../../support/modbus-source.ts";
 import { ManualClock, testRuntime } from "../../../support/runtime.ts";

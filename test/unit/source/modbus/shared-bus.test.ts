@@ -1,12 +1,12 @@
 // Duplicated replies and a second master, in memory and on a manual clock.
 import { expect, test } from "vitest";
 import type { ReadRequest } from "../../../../src/source/modbus/config/pdu.ts";
-import { asciiCodec, rtuCodec } from "../../../../src/source/modbus/connection/bus-codec.ts";
-import { BusFraming } from "../../../../src/source/modbus/connection/bus-framing.ts";
-import { BusWatch } from "../../../../src/source/modbus/connection/bus-watch.ts";
-import type { ByteStreamListener } from "../../../../src/source/modbus/connection/byte-stream.ts";
 import { streamExchange } from "../../../../src/source/modbus/connection/exchange.ts";
-import { MbapFraming } from "../../../../src/source/modbus/connection/mbap-framing.ts";
+import { asciiCodec, rtuCodec } from "../../../../src/source/modbus/framing/bus-codec.ts";
+import { BusFraming } from "../../../../src/source/modbus/framing/bus-framing.ts";
+import { BusWatch } from "../../../../src/source/modbus/framing/bus-watch.ts";
+import { MbapFraming } from "../../../../src/source/modbus/framing/mbap-framing.ts";
+import type { ByteStreamListener } from "../../../../src/source/modbus/transport/byte-stream.ts";
 import { type Disturbances, disturbedBus, type Wire, wordOf } from "../../../support/modbus-disturbed-bus.ts";
 import { seed } from "../../../support/property.ts";
 import { ManualClock, seeded } from "../../../support/runtime.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { epochMicros } from "../../../../src/core/point.ts";
 import type { UnitRequest } from "../../../../src/source/modbus/config/pdu.ts";
-import type { Result } from "../../../../src/source/modbus/connection/framing.ts";
+import type { Result } from "../../../../src/source/modbus/connection/result.ts";
 import { tableReader } from "../../../../src/source/modbus/discovery/address-scan.ts";
 
 const silence: Result = { kind: "silence", mismatch: undefined, received: false };

@@ -1,7 +1,7 @@
 // `check --online` allows a minute for all sources. A gateway with many dead units must report within it.
 import { expect, test } from "vitest";
 import { pollTargets } from "../../../../src/source/modbus/config/tag-reads.ts";
-import type { Result } from "../../../../src/source/modbus/connection/framing.ts";
+import type { Result } from "../../../../src/source/modbus/connection/result.ts";
 import { checkUnits } from "../../../../src/source/modbus/polling/unit-check.ts";
 import { modbusConfig } from "../../../support/modbus-source.ts";
 import { ManualClock } from "../../../support/runtime.ts";

@@ -3,7 +3,6 @@ import { AgentError, reasonOf } from "../../../core/errors.ts";
 import type { Endpoint, SerialLine } from "../config/endpoint.ts";
 import { longestReply, type UnitRequest } from "../config/pdu.ts";
 import { type ByteStream, byteStream } from "./byte-stream.ts";
-import type { LineRest } from "./framing.ts";
 
 interface Port {
   open(done: (error: Error | null) => void): void;
@@ -83,6 +82,14 @@ export function characterMs({ baudRate, dataBits, parity, stopBits }: SerialLine
 /** Milliseconds between frames: 3.5 characters, at least 1.75 ms as specified for fast lines. */
 export function gapMs(line: SerialLine): number {
   return Math.max(silentCharacters * characterMs(line), 1.75);
+}
+
+/** How to wait for a line to become quiet after a time-out. */
+export interface LineRest {
+  /** Required silence. */
+  readonly quietMs: number;
+  /** Minimum wait. */
+  readonly guardMs: number;
 }
 
 /** The rest after a time-out of `timeoutMs`: silence of 3.5 characters or 20 ms, and time for a late answer. */

@@ -8,6 +8,7 @@
 import type { FrameFormat } from "../config/endpoint.ts";
 import {
   type Answer,
+  consequenceOf,
   functionOf,
   isException,
   mismatchOf,
@@ -18,7 +19,7 @@ import {
 import type { BusCodec, BusFrame } from "./bus-codec.ts";
 import { type BusWatch, equal } from "./bus-watch.ts";
 import { foreignBytes, tellingBytes } from "./foreign-bytes.ts";
-import { concatBytes, consequenceOf, type Framing } from "./framing.ts";
+import { concatBytes, type Framing } from "./framing.ts";
 import { kindOfReply, type LateReplyTracker, lateReplyTracker } from "./late-reply-tracker.ts";
 
 export interface BusOptions {
