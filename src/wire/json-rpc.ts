@@ -64,5 +64,5 @@ const rpcFailure = z.object({
   error: rpcErrorObject,
 });
 
-/** Body of a response with HTTP 200. */
+/** Body of a response with a status of success. */
 export const rpcResponse = z.union([rpcSuccess, rpcFailure]);

@@ -2,7 +2,7 @@
 import { createServer, type Server, type Socket } from "node:net";
 import { expect, test } from "vitest";
 import { eventually } from "../support/eventually.ts";
-import { ScriptedService } from "../support/scripted-service.ts";
+import { answers, ScriptedService } from "../support/scripted-service.ts";
 import { closest, uploading } from "../support/uploading.ts";
 
 /** Stores each request in `service` and answers with `form`. `closes`: ends the connection after each answer. */
@@ -25,7 +25,7 @@ function rawService(service: ScriptedService, form: (body: string) => string, cl
 }
 
 const ok = "HTTP/1.1 200 OK\r\n";
-const sized = (body: string) => `content-length: ${body.length}\r\n\r\n${body}`;
+const sized = (body: string) => `content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
 
 test.concurrent.for<readonly [string, (body: string) => string, closes?: boolean]>([
   ["an unrequested 100 Continue", (body) => `HTTP/1.1 100 Continue\r\n\r\n${ok}${sized(body)}`],
@@ -38,6 +38,9 @@ test.concurrent.for<readonly [string, (body: string) => string, closes?: boolean
     "chunks with extensions and a trailer",
     (body) => `${ok}transfer-encoding: chunked\r\n\r\n${body.length.toString(16)};a=b\r\n${body}\r\n0\r\nc: d\r\n\r\n`,
   ],
+  ["a byte order mark", (body) => ok + sized(`\uFEFF${body}`)],
+  ["201 Created", (body) => `HTTP/1.1 201 Created\r\n${sized(body)}`],
+  ["202 Accepted", (body) => `HTTP/1.1 202 Accepted\r\n${sized(body)}`],
   ["keep-alive for no time", (body) => `${ok}keep-alive: timeout=0, max=0\r\n${sized(body)}`],
 ])("after %s each point is stored, and sent once", async ([, form, closes = false], { expect }) => {
   await using service = await ScriptedService.open();
@@ -51,6 +54,22 @@ test.concurrent.for<readonly [string, (body: string) => string, closes?: boolean
     await eventually(() => upload.reader.empty);
   }
   expect([service.stored.size, service.repeated, upload.uploader.status().requests.failed]).toEqual([3, 0, 0]);
+});
+
+test.for([
+  [204, "", "the answer with HTTP 204 is not JSON; does a proxy or portal answer in place of the service?"],
+  [201, '{"jsonrpc":"2.0"}', "the answer with HTTP 201 is not a JSON-RPC 2.0 response"],
+] as const)("HTTP %i with the body %j is an error in the status", async ([status, body, message]) => {
+  await using service = await ScriptedService.open();
+  service.otherwise = answers(status, body);
+  await using upload = await uploading({ url: service.url, speed: 500 });
+  upload.reader.append({ a: [[1e15, 1]] });
+  const { lastError } = await eventually(() => {
+    const now = upload.uploader.status();
+    return now.requests.failed >= 2 && now;
+  });
+  expect(lastError).toMatchObject({ code: "SERVICE_UNREACHABLE", message, current: true });
+  expect(closest(upload.departures)).toBeGreaterThanOrEqual(1_000);
 });
 
 test("a Retry-After with a date is counted from the date of the answer, whatever the clock here says", async () => {

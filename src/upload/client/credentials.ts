@@ -138,7 +138,7 @@ export async function clientCredentials(options: ClientCredentialsOptions, runti
     const headers = { "content-type": "application/x-www-form-urlencoded", accept: "application/json" };
     const body = Buffer.from(form.toString(), "utf8");
     const answer = await post.post(body, headers, mostAnswerBytes, new AbortController().signal);
-    if (answer.status !== 200) {
+    if (!answer.ok) {
       const refused = answer.status >= 300 && answer.status < 500 && answer.status !== 408 && answer.status !== 429;
       throw new AgentError(
         refused ? "SERVICE_REFUSED" : "SERVICE_UNREACHABLE",

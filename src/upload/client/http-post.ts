@@ -12,10 +12,12 @@ import { Addresses, type ConnectionOptions, type Connections, openConnections, t
 
 export interface HttpAnswer {
   readonly status: number;
+  /** Whether the status is one of success, 200 to 299. */
+  readonly ok: boolean;
   /** Keys in lower case. */
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly body: Buffer;
-  /** The body in UTF-8, decoded on each access. */
+  /** The body in UTF-8 without byte order mark, decoded on each access. */
   readonly text: string;
 }
 
@@ -155,13 +157,16 @@ function exchange(
   });
 }
 
+const decoder = new TextDecoder();
+
 function answerOf(status: number, headers: HttpAnswer["headers"], body: Buffer): HttpAnswer {
   return {
     status,
+    ok: status >= 200 && status < 300,
     headers,
     body,
     get text() {
-      return body.toString("utf8");
+      return decoder.decode(body);
     },
   };
 }

@@ -98,13 +98,12 @@ export async function openRpcClient(parts: RpcClientParts, runtime: Runtime) {
           : new AgentError("SERVICE_UNREACHABLE", reasonOf(error), { cause: error });
         return { kind: "unavailable", cause, answered: false, isCut: isBegun && isLong };
       }
-      if (answer.status === 200 && isRepeated?.(answer.body)) return { kind: "done", result: repeatedResult };
+      const { status, ok, headers } = answer;
+      if (ok && isRepeated?.(answer.body)) return { kind: "done", result: repeatedResult };
       const clean: Clean = (text) => withoutCredentials(text, authorization);
-      const { status, headers, text } = answer;
-      const verdict =
-        status === 200
-          ? verdictOnBody(text, id, clean)
-          : verdictOnStatus({ status, headers, text: clean(text) }, timeOf(headers) ?? runtime.clock.now() / 1_000);
+      const verdict = ok
+        ? verdictOnBody(answer, id, clean)
+        : verdictOnStatus(answer, timeOf(headers) ?? runtime.clock.now() / 1_000, clean);
       if (verdict.kind === "unavailable" && (status === 408 || status === 504)) return { ...verdict, isCut: isLong };
       const lacking = lackingIn(status, verdict);
       return lacking && credentials.renew(authorization, lacking) ? { kind: "throttled", retryAfterMs: 0 } : verdict;
@@ -127,17 +126,21 @@ function lackingIn(status: number, verdict: CallOutcome): "validity" | "rights" 
 
 type Clean = (text: string) => string;
 
-/** Only a JSON-RPC 2.0 result with the right ID is success; otherwise the points may or may not be stored. */
-function verdictOnBody(text: string, id: number, clean: Clean): CallOutcome {
+/**
+ * Only a JSON-RPC 2.0 result with the right ID is success; otherwise the points may or may not be stored. Any status of
+ * success may come with it: the service answers 200, a gateway before it possibly another one.
+ */
+function verdictOnBody({ status, text }: HttpAnswer, id: number, clean: Clean): CallOutcome {
+  const answer = status === 200 ? "the answer" : `the answer with HTTP ${status}`;
   let body: unknown;
   try {
     body = JSON.parse(text);
   } catch {
     // The parser's error would quote the answer.
-    return unavailable("the answer is not JSON; does a proxy or portal answer in place of the service?");
+    return unavailable(`${answer} is not JSON; does a proxy or portal answer in place of the service?`);
   }
   const parsed = rpcResponse.safeParse(body);
-  if (!parsed.success) return unavailable("the answer is not a JSON-RPC 2.0 response");
+  if (!parsed.success) return unavailable(`${answer} is not a JSON-RPC 2.0 response`);
   const response = parsed.data;
   // A refused request may have been unreadable up to its ID.
   if (response.id !== id && !("error" in response && response.id === null))
@@ -181,8 +184,8 @@ function cleaned({ code, message, data }: RpcErrorObject, clean: Clean): RpcErro
   return { code, message: clean(message), data: data && { ...data, ...(invalidResources && { invalidResources }) } };
 }
 
-function verdictOnStatus({ status, headers, text }: Omit<HttpAnswer, "body">, nowMs: number): CallOutcome {
-  const reason = `HTTP ${status}${excerpt(text)}`;
+function verdictOnStatus({ status, headers, text }: HttpAnswer, nowMs: number, clean: Clean): CallOutcome {
+  const reason = `HTTP ${status}${excerpt(clean(text))}`;
   if (status === 401 || status === 403 || status === 407) return { kind: "unauthorized", reason, answered: false };
   if (status >= 300 && status < 400)
     return {

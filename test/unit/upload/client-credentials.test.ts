@@ -15,10 +15,13 @@ class Issuer implements AsyncDisposable {
   asked = 0;
   /** Answers wait for this promise. */
   gate: Promise<void> = Promise.resolve();
+  status = 200;
+  /** Precedes each answer. */
+  mark = "";
   readonly #server = createServer(async (_, response) => {
     const token = { access_token: `token-${++this.asked}`, expires_in: 3_600, token_type: "Bearer" };
     await this.gate;
-    response.end(JSON.stringify(token));
+    response.writeHead(this.status).end(this.mark + JSON.stringify(token));
   });
 
   static async open(): Promise<Issuer> {
@@ -67,6 +70,15 @@ test("concurrent callers share one token request, and a caller that aborts does 
   gate.resolve();
   expect(new Set(await Promise.all(waiting))).toEqual(new Set(["Bearer token-1"]));
   expect(issuer.asked).toBe(1);
+});
+
+test("a token that comes with a byte order mark, or with another status of success, is used", async () => {
+  await using issuer = await Issuer.open();
+  using folder = temporaryFolder();
+  issuer.mark = "\uFEFF";
+  issuer.status = 201;
+  await using credentials = await open(folder, write(folder, issuer.url));
+  expect(await credentials.authorization(signal)).toBe("Bearer token-1");
 });
 
 test("a token is kept for the next start, readable by its owner only, until shortly before it expires", async () => {
