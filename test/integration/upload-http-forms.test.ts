@@ -72,15 +72,38 @@ test.for([
   expect(closest(upload.departures)).toBeGreaterThanOrEqual(1_000);
 });
 
-test("a Retry-After with a date is counted from the date of the answer, whatever the clock here says", async () => {
-  await using service = await ScriptedService.open();
-  const date = (ms: number) => new Date(Date.parse("2031-05-01T10:00:00Z") + ms).toUTCString();
-  service.script["integration.insert"]?.push(({ response }) => {
-    response.writeHead(503, { date: date(0), "retry-after": date(20_000) }).end();
-  });
-  // An hour by the clock here takes longer than this test may.
-  await using upload = await uploading({ url: service.url, speed: 50 });
-  upload.reader.append({ a: [[1e15, 1]] });
-  await eventually(() => upload.reader.empty);
-  expect(closest(upload.departures)).toBeGreaterThanOrEqual(20_000);
-});
+const noon = { fixed: "Thu, 01 May 2031 12:00:00 GMT", asctime: "Thu May  1 12:00:00 2031" };
+
+test.for([
+  ["a fixed date", noon.fixed, "Thu, 01 May 2031 12:00:20 GMT"],
+  ["a date of RFC 850", noon.fixed, "Thursday, 01-May-31 12:00:20 GMT"],
+  ["a date of asctime", noon.fixed, "Thu May  1 12:00:20 2031"],
+  ["a date, after an answer with one of asctime,", noon.asctime, "Thu, 01 May 2031 12:00:20 GMT"],
+] as const)(
+  "a Retry-After with %s is counted in GMT from the date of the answer, not from the clock here",
+  async (row) => {
+    const [, date, after] = row;
+    await using service = await ScriptedService.open();
+    service.script["integration.insert"]?.push(({ response }) => {
+      response.writeHead(503, { date, "retry-after": after }).end();
+    });
+    // Both an hour by the clock here and the nine hours of this time zone take longer than this test may.
+    using _zone = timeZone("Asia/Tokyo");
+    await using upload = await uploading({ url: service.url, speed: 50 });
+    upload.reader.append({ a: [[1e15, 1]] });
+    await eventually(() => upload.reader.empty);
+    expect(closest(upload.departures)).toBeGreaterThanOrEqual(20_000);
+  },
+);
+
+/** Sets the time zone of the process until the end of the block. */
+function timeZone(name: string): Disposable {
+  const before = process.env["TZ"];
+  process.env["TZ"] = name;
+  return {
+    [Symbol.dispose]() {
+      if (before === undefined) delete process.env["TZ"];
+      else process.env["TZ"] = before;
+    },
+  };
+}

@@ -220,8 +220,13 @@ const mostRetryAfterMs = 3_600_000;
 
 /** The service's time of an answer, in milliseconds. The clock here may be wrong. */
 function timeOf({ date }: HttpAnswer["headers"]): number | undefined {
-  const at = typeof date === "string" ? Date.parse(date) : Number.NaN;
+  const at = typeof date === "string" ? httpDate(date) : Number.NaN;
   return Number.isNaN(at) ? undefined : at;
+}
+
+/** All forms of an HTTP date are in GMT, but that of asctime ends with the year and omits it (RFC 9110, 5.6.7). */
+function httpDate(text: string): number {
+  return Date.parse(/ \d{4}$/.test(text) ? `${text} GMT` : text);
 }
 
 /** Milliseconds to wait, from 0 to an hour. Undefined: no header, or an invalid one. */
@@ -230,6 +235,6 @@ function retryAfterMs(header: string | string[] | undefined, nowMs: number): num
   if (text === undefined || text === "") return undefined;
   if (/^\d+$/.test(text)) return Math.min(mostRetryAfterMs, Number(text) * 1_000);
   // `Date.parse` accepts "-1". A valid HTTP date starts with the name of the day.
-  const at = /^[A-Z][a-z]{2}/.test(text) ? Date.parse(text) : Number.NaN;
+  const at = /^[A-Z][a-z]{2}/.test(text) ? httpDate(text) : Number.NaN;
   return Number.isNaN(at) ? undefined : Math.min(mostRetryAfterMs, Math.max(0, at - nowMs));
 }
