@@ -6,7 +6,7 @@
 import { copyFileSync, readdirSync, readFileSync, statSync, truncateSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { nodeDisk } from "../../src/buffer/disk/files/node-disk.ts";
+import { nodeDisk } from "../../src/buffer/disk/files/disk.ts";
 import { type AgentProcess, startAgent } from "../support/agent-process.ts";
 import { group, moment, openStore, type Triple } from "../support/disk-store.ts";
 import { eventually } from "../support/eventually.ts";

@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 import { closeSync, mkdirSync, openSync, rmSync, writeSync } from "node:fs";
 import { expect, test } from "vitest";
 import { openDiskBuffer } from "../../src/buffer/disk/disk-buffer.ts";
-import { nodeDisk } from "../../src/buffer/disk/files/node-disk.ts";
+import { nodeDisk } from "../../src/buffer/disk/files/disk.ts";
 import { bufferOptions } from "../../src/buffer/disk/options.ts";
 import { epochMicros, type InputId } from "../../src/core/point.ts";
 import { append, moment, openStore, type Triple, takeAll } from "../support/disk-store.ts";

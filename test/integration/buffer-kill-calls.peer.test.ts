@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { nodeDisk } from "../../src/buffer/disk/files/node-disk.ts";
+import { nodeDisk } from "../../src/buffer/disk/files/disk.ts";
 import { openStore } from "../support/disk-store.ts";
 import { problemAfterRestart } from "../support/storage-script.ts";
 import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";

@@ -1,8 +1,7 @@
 // The log on real file systems that lose power while it appends.
 import { once } from "node:events";
 import { expect, test } from "vitest";
-import type { Disk } from "../../src/buffer/disk/files/disk.ts";
-import { nodeDisk } from "../../src/buffer/disk/files/node-disk.ts";
+import { type Disk, nodeDisk } from "../../src/buffer/disk/files/disk.ts";
 import { Store } from "../../src/buffer/disk/log/store.ts";
 import { group, moment, settle, type TakenBlock, type Triple, take } from "../support/disk-store.ts";
 import { canCutPower, type FileSystem, type LoopVolume, loopVolume } from "../support/loop-volume.ts";

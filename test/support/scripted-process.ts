@@ -3,7 +3,7 @@
 // down what was promised so far. `node scripted-process.ts FOLDER CALL FILE`; prints the number of calls if it ends
 // normally.
 import { writeFileSync, writeSync } from "node:fs";
-import { nodeDisk } from "../../src/buffer/disk/files/node-disk.ts";
+import { nodeDisk } from "../../src/buffer/disk/files/disk.ts";
 import { emptyRun, runScript } from "./storage-script.ts";
 import { watched } from "./watched-disk.ts";
 

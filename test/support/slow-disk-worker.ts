@@ -1,5 +1,5 @@
 // The log thread on a disk whose syncs take `SLOW_SYNC_MS` milliseconds longer, as on worn flash.
-import { nodeDisk } from "../../src/buffer/disk/files/node-disk.ts";
+import { nodeDisk } from "../../src/buffer/disk/files/disk.ts";
 import { runLogThread } from "../../src/buffer/disk/worker/store-server.ts";
 import { ownLock } from "./disk-store.ts";
 import { seeded } from "./runtime.ts";

@@ -9,8 +9,7 @@ import { InputTable } from "./format/input-table.ts";
 import type { BufferOptions } from "./options.ts";
 import { DiskReader } from "./worker/disk-reader.ts";
 import { closedError, GroupCommit } from "./worker/group-commit.ts";
-import type { BareRequest, OpenPort, StoreReply } from "./worker/protocol.ts";
-import { workerPorts } from "./worker/worker-port.ts";
+import { type BareRequest, type OpenPort, type StoreReply, workerPorts } from "./worker/worker-port.ts";
 
 export interface DiskBufferOptions {
   /** Folder for this buffer only. Created with mode 0700, including its parents, if it does not exist. */

@@ -2,15 +2,15 @@
 //
 // For a running buffer it shows a recent state: segments may appear and disappear meanwhile, and settlements since the
 // last written state count as unsettled.
+
 import type { BufferStats } from "../../core/buffer.ts";
 import type { InputId } from "../../core/point.ts";
 import { attempt } from "../../lib/flow/attempt.ts";
-import type { LeasedLoss } from "./counters/buffer-state.ts";
 import { Coverage } from "./counters/coverage.ts";
-import { StateFile } from "./counters/state-file.ts";
+import { type BufferState, StateFile } from "./counters/state-file.ts";
 import { type Disk, diskErrorCode, readFile } from "./files/disk.ts";
-import { readPoints, type SeriesVisitor } from "./format/columns.ts";
-import { isPayloadWhole, readRecordHeader } from "./format/record.ts";
+import type { SeriesVisitor } from "./format/columns.ts";
+import { isPayloadWhole, readPoints, readRecordHeader } from "./format/record.ts";
 import { parseSegmentName, readFormatFile, readSegmentHeader, type SegmentHeader } from "./format/segment-header.ts";
 import { type Damage, type SegmentIndex, scanSegment } from "./format/segment-index.ts";
 import {
@@ -50,7 +50,7 @@ export interface InspectedPoint {
 export interface InspectedAccounts
   extends Pick<BufferStats, "settledPoints" | "refusedPoints" | "duplicatePoints" | "collidedPoints" | "losses"> {
   readonly integration: string;
-  readonly leased: readonly LeasedLoss[];
+  readonly leased: BufferState["leased"];
 }
 
 export function isBuffer(folder: string, disk: Disk): boolean {

@@ -1,6 +1,6 @@
 // Tracks which series of a frame are free, leased or settled.
 import { lowerBound } from "../../lib/values/lower-bound.ts";
-import { RangeSet } from "../disk/counters/range-set.ts";
+import { RangeSet } from "../disk/counters/ranges.ts";
 import type { FrameHeader } from "./stream-frame.ts";
 
 const free = 0;

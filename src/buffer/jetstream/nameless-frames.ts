@@ -1,5 +1,5 @@
 // Frames whose input names the cluster has lost. They stay in the stream until their agent has written the names again.
-import { RangeSet } from "../disk/counters/range-set.ts";
+import { RangeSet } from "../disk/counters/ranges.ts";
 import type { FrameHeader } from "./stream-frame.ts";
 import type { StreamNames } from "./stream-names.ts";
 

@@ -3,7 +3,7 @@ import { zstdCompressSync, zstdDecompressSync } from "node:zlib";
 import type { KeyBucket } from "../../cluster/connection/jetstream.ts";
 import { AgentError, isAgentError } from "../../core/errors.ts";
 import type { Clock } from "../../core/runtime.ts";
-import { RangeSet } from "../disk/counters/range-set.ts";
+import { RangeSet } from "../disk/counters/ranges.ts";
 import { epochKey, type FrameHeader } from "./stream-frame.ts";
 
 const settledKey = "settled.points";

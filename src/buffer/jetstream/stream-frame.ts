@@ -13,13 +13,13 @@
 //     counts                      points per series; 0: same count and times as the series before
 //     times                       of each series with times of its own
 //     values                      one column per series; if series are short, one column for all
+
 import type { SeriesColumns } from "../../core/block.ts";
 import { AgentError } from "../../core/errors.ts";
 import { ByteReader, ByteWriter } from "../disk/files/bytes.ts";
-import { readStreams, writeStreams } from "../disk/format/columns.ts";
 import { writeDenseColumn } from "../disk/format/dense-choice.ts";
-import { readDenseColumn } from "../disk/format/dense-reader.ts";
-import { DenseStreams } from "../disk/format/dense-values.ts";
+import { readDenseColumn, readStreams } from "../disk/format/dense-reader.ts";
+import { DenseStreams, writeStreams } from "../disk/format/dense-values.ts";
 import { coldCompress } from "../disk/log/compactor.ts";
 
 /** Maximum size of a message, below the default limit of NATS, 1 MiB. */

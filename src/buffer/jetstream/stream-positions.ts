@@ -2,7 +2,7 @@
 import type { StreamState } from "../../cluster/connection/jetstream.ts";
 import type { Lane } from "../../core/buffer.ts";
 import { AgentError } from "../../core/errors.ts";
-import { RangeSet } from "../disk/counters/range-set.ts";
+import { RangeSet } from "../disk/counters/ranges.ts";
 import type { StoredSettlement } from "./settled-frames.ts";
 
 export interface PositionEvents {

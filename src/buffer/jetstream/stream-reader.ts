@@ -1,14 +1,15 @@
 // Reads the stream of the cluster through the same interface as the local buffer.
+
 import { randomBytes } from "node:crypto";
 import type { KeyBucket, PointStream } from "../../cluster/connection/jetstream.ts";
 import { Block, type BlockId } from "../../core/block.ts";
 import type { BufferReader, Lane, Settlement, TakeOptions } from "../../core/buffer.ts";
 import { AgentError, isAgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
-import { layOut } from "../disk/blocks/block-layout.ts";
-import { type BlockSettlement, SettlementOrder } from "../disk/blocks/settlement-order.ts";
+import { layOut } from "../disk/blocks/block-cut.ts";
+import { type BlockSettlement, SettlementOrder } from "../disk/blocks/late-points.ts";
+import { SeriesSorter } from "../disk/format/columns.ts";
 import { InputTable } from "../disk/format/input-table.ts";
-import { SeriesSorter } from "../disk/format/series-sorter.ts";
 import { FrameLease } from "./frame-lease.ts";
 import { SettledFrames, SettlementRecord, type StoredSettlement } from "./settled-frames.ts";
 import { StreamCutter } from "./stream-cut.ts";

@@ -1,7 +1,7 @@
 // `tagferry buffer`: contents, damage and export of a data directory, with or without a running agent.
 import { join, resolve } from "node:path";
 import { setImmediate } from "node:timers/promises";
-import { nodeDisk } from "../../buffer/disk/files/node-disk.ts";
+import { nodeDisk } from "../../buffer/disk/files/disk.ts";
 import { bufferInspector, type InspectedPoint, type InspectedSegment, isBuffer } from "../../buffer/disk/inspector.ts";
 import { AgentError, reasonOf, remedyOf } from "../../core/errors.ts";
 import { epochMicros } from "../../core/point.ts";

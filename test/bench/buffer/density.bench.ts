@@ -1,15 +1,16 @@
 // The bytes that a point takes in cold segments, and the speed of writing and reading them.
 // `[BENCH_OTHERS=DIR] node test/bench/buffer/density.bench.ts [FOLDER WITH CSV FILES]`
+
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { cpus } from "node:os";
 import { join } from "node:path";
 import { constants, zstdCompressSync } from "node:zlib";
 import { ByteReader, ByteWriter } from "../../../src/buffer/disk/files/bytes.ts";
-import { readDenseColumns, readPoints, writeDenseColumns } from "../../../src/buffer/disk/format/columns.ts";
+import { SeriesSorter } from "../../../src/buffer/disk/format/columns.ts";
+import { writeDenseColumns } from "../../../src/buffer/disk/format/dense-choice.ts";
+import { readDenseColumns } from "../../../src/buffer/disk/format/dense-reader.ts";
 import { InputTable } from "../../../src/buffer/disk/format/input-table.ts";
-import { readRecordHeader, recordBytes } from "../../../src/buffer/disk/format/record.ts";
-import { SegmentEncoder } from "../../../src/buffer/disk/format/segment-encoder.ts";
-import { SeriesSorter } from "../../../src/buffer/disk/format/series-sorter.ts";
+import { readPoints, readRecordHeader, recordBytes, SegmentEncoder } from "../../../src/buffer/disk/format/record.ts";
 import { coldCompress } from "../../../src/buffer/disk/log/compactor.ts";
 import type { InputId } from "../../../src/core/point.ts";
 import { seeded } from "../../support/runtime.ts";

@@ -21,10 +21,10 @@ import { cpus, loadavg } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openDiskBuffer } from "../../../src/buffer/disk/disk-buffer.ts";
-import { nodeDisk } from "../../../src/buffer/disk/files/node-disk.ts";
+import { nodeDisk } from "../../../src/buffer/disk/files/disk.ts";
 import { Store } from "../../../src/buffer/disk/log/store.ts";
 import { bufferOptions } from "../../../src/buffer/disk/options.ts";
-import { sealBytes } from "../../../src/buffer/disk/segments/seal.ts";
+import { sealBytes } from "../../../src/buffer/disk/segments/segment-writer.ts";
 import { group, moment, type Triple } from "../../support/disk-store.ts";
 import { seeded, testRuntime } from "../../support/runtime.ts";
 

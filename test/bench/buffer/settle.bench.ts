@@ -6,7 +6,7 @@ import { randomInt } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { nodeDisk } from "../../../src/buffer/disk/files/node-disk.ts";
+import { nodeDisk } from "../../../src/buffer/disk/files/disk.ts";
 import { Store } from "../../../src/buffer/disk/log/store.ts";
 import type { InputId } from "../../../src/core/point.ts";
 import { loopVolume } from "../../support/loop-volume.ts";

@@ -30,7 +30,7 @@ export const bufferAccountAblations: readonly Ablation[] = [
   },
   {
     safeguard: "counting released points of a dropped segment as lost",
-    file: "buffer/disk/blocks/dropped-blocks.ts",
+    file: "buffer/disk/blocks/lease.ts",
     code: "    this.#counters.losses.add(block.reason, loss);\n",
     without: "",
     test: overflow,
@@ -70,7 +70,7 @@ export const bufferAccountAblations: readonly Ablation[] = [
   },
   {
     safeguard: "limiting the effect of an unreadable segment to the requested points",
-    file: "buffer/disk/blocks/unread-segments.ts",
+    file: "buffer/disk/blocks/late-points.ts",
     code: "touches(each) && mayHold(each)) ||",
     without: "touches(each)) ||",
     test: "unit/buffer/disk/unreadable.test.ts",
@@ -99,7 +99,7 @@ export const bufferAccountAblations: readonly Ablation[] = [
   },
   {
     safeguard: "recording the leased points of a removed segment in the state",
-    file: "buffer/disk/blocks/dropped-blocks.ts",
+    file: "buffer/disk/blocks/lease.ts",
     code: "      const loss = lossOf(block);\n      removed.lose(block.first, block.end, loss.points, block.reason);\n",
     without: "      const loss = lossOf(block);\n",
     test: "unit/buffer/disk/point-counters.test.ts",

@@ -122,7 +122,7 @@ export const bufferDamageAblations: readonly Ablation[] = [
   },
   {
     safeguard: "excluding leased points from the damage count",
-    file: "buffer/disk/blocks/damage-counts.ts",
+    file: "buffer/disk/blocks/segment-losses.ts",
     code: " && !isLeased(segment, from, to),",
     without: ",",
     test: "unit/buffer/disk/scrub.test.ts",

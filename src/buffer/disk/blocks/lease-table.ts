@@ -1,18 +1,14 @@
 // The lease table: leases blocks, settles them and releases them. Tracks the state of every point.
+
 import type { LossReason } from "../counters/point-counters.ts";
 import { diskErrorCode } from "../files/disk.ts";
+import { SeriesSorter } from "../format/columns.ts";
 import type { SegmentIndex } from "../format/segment-index.ts";
-import { SeriesSorter } from "../format/series-sorter.ts";
-import type { LogParts } from "../segments/environment.ts";
-import type { Segment } from "../segments/segment.ts";
-import { IndexCache, SegmentReader } from "../segments/segment-reader.ts";
-import { cutBlock } from "./block-cut.ts";
-import { layOut, type Taken, type TakeRequest } from "./block-layout.ts";
-import { countDamage, writeOffRest } from "./damage-counts.ts";
-import { DroppedBlocks, type SegmentLoss, segmentLoss, wholeLoss } from "./dropped-blocks.ts";
-import { Lease } from "./lease.ts";
-import { type BlockSettlement, SettlementOrder } from "./settlement-order.ts";
-import { UnreadSegments } from "./unread-segments.ts";
+import { IndexCache, type LogParts, type Segment, SegmentReader } from "../segments/segment.ts";
+import { cutBlock, layOut, type Taken, type TakeRequest } from "./block-cut.ts";
+import { type BlockSettlement, SettlementOrder, UnreadSegments } from "./late-points.ts";
+import { DroppedBlocks, Lease } from "./lease.ts";
+import { countDamage, type SegmentLoss, segmentLoss, wholeLoss, writeOffRest } from "./segment-losses.ts";
 
 const nothing: Taken = { block: undefined, resumeAt: undefined };
 /** One request for specific series scans at most this many segments whose index is not cached. */

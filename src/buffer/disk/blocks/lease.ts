@@ -2,7 +2,9 @@
 // settled or free. In columns: during an outage millions of points are leased, often one per series and block, and one
 // object for each would fill the thread's heap.
 import { lowerBound } from "../../../lib/values/lower-bound.ts";
-import type { RangeSet } from "../counters/range-set.ts";
+import { joinedSpan, type LossReason, type PointCounters } from "../counters/point-counters.ts";
+import { type RangeSet, RemovedRanges } from "../counters/ranges.ts";
+import type { BufferState } from "../counters/state-file.ts";
 import type { Segment } from "../segments/segment.ts";
 import type { BlockCut } from "./block-cut.ts";
 
@@ -153,4 +155,79 @@ export class Lease {
     const missing = leftOut.get(place);
     return { place, points: this.#points[at]!, ranges: missing ? records.minus(missing) : records };
   }
+}
+
+// Blocks that were leased when their segment was dropped. Their points are delivered if settled, lost if released.
+
+/** Earliest and latest time of each series in a block, by place in the segment's dictionary. */
+export type SeriesTimes = ReadonlyMap<number, { readonly from: number; readonly to: number }>;
+
+interface DroppedBlock {
+  readonly reason: LossReason;
+  readonly lease: Lease;
+  readonly times: SeriesTimes;
+  readonly first: number;
+  readonly end: number;
+}
+
+export class DroppedBlocks {
+  readonly #counters: PointCounters;
+  readonly #blocks = new Map<number, DroppedBlock>();
+
+  constructor(counters: PointCounters) {
+    this.#counters = counters;
+  }
+
+  get points(): number {
+    let points = 0;
+    for (const { lease } of this.#blocks.values()) points += lease.points;
+    return points;
+  }
+
+  add(id: number, block: DroppedBlock): void {
+    this.#blocks.set(id, block);
+  }
+
+  /** Counts points of a block as delivered or refused. Does nothing if the block is unknown. */
+  settle(id: number, inputs: Uint32Array, refused: number): void {
+    const lease = this.#blocks.get(id)?.lease;
+    if (!lease) return;
+    this.#counters.settle(lease.settleDropped(inputs), refused);
+    if (lease.count === 0) this.#blocks.delete(id);
+  }
+
+  /** Counts the remaining points of a block as lost. Does nothing if the block is unknown. */
+  release(id: number): void {
+    const block = this.#blocks.get(id);
+    if (!block) return;
+    this.#blocks.delete(id);
+    const loss = lossOf(block);
+    this.#counters.losses.add(block.reason, loss);
+    this.#counters.removed.lose(block.first, block.end, loss.points, block.reason);
+    this.#counters.changed = true;
+  }
+
+  releaseAll(): void {
+    for (const id of this.#blocks.keys()) this.release(id);
+  }
+
+  /** For the state file: the points that are lost if the process ends, and the removed ranges in that case. */
+  state(): Pick<BufferState, "leased" | "removed"> {
+    const removed = new RemovedRanges(this.#counters.removed.list());
+    const leased = [...this.#blocks.values()].map((block) => {
+      const loss = lossOf(block);
+      removed.lose(block.first, block.end, loss.points, block.reason);
+      return { reason: block.reason, ...loss };
+    });
+    return { leased, removed: removed.list() };
+  }
+}
+
+function lossOf({ lease, times }: DroppedBlock) {
+  let loss = joinedSpan(undefined, { points: lease.points, from: undefined, to: undefined });
+  for (const { place } of lease.parts()) {
+    const span = times.get(place);
+    if (span) loss = joinedSpan(loss, { points: 0, ...span });
+  }
+  return loss;
 }

@@ -3,19 +3,11 @@
 // - `gaps`: exceptions from `whole`, by series,
 // - `series`: ranges of single series outside of `whole`.
 // Their size follows the exceptions: if two of 10,000 series wait, only the gaps of those two are stored.
-import { RangeSet } from "./range-set.ts";
+import { RangeSet } from "./ranges.ts";
+import type { SegmentState } from "./state-file.ts";
 
-export interface SeriesState {
-  readonly place: number;
-  readonly bounds: readonly number[];
-}
-
-/** The settled points of a segment as stored in the state file. Fields as in `Coverage`. */
-export interface SettledState {
-  readonly whole: readonly number[];
-  readonly series: readonly SeriesState[];
-  readonly gaps: readonly SeriesState[];
-}
+/** The settled points of a segment as stored in the state file. */
+type SettledState = Pick<SegmentState, "whole" | "series" | "gaps">;
 
 type SeriesRanges = Iterable<readonly [series: number, ranges: RangeSet]>;
 

@@ -2,8 +2,8 @@
 
 import type { Loss } from "../../../core/buffer.ts";
 import { epochMicros } from "../../../core/point.ts";
-import type { BufferState } from "./buffer-state.ts";
-import { type RemovedRange, RemovedRanges } from "./removed-ranges.ts";
+import { type RemovedRange, RemovedRanges } from "./ranges.ts";
+import type { BufferState } from "./state-file.ts";
 
 export class PointCounters {
   /** Sequence number of the next point. */

@@ -1,4 +1,4 @@
-// The state of the buffer outside of its segments: the settled ranges and the counters. It may lag behind the
+// The state of the buffer outside of its segments: settled ranges, counters and losses. It may lag behind the
 // settlements but never leads them. Losing all slots costs repeated deliveries, never points.
 //
 // Three slots. The slot that was synced last stays untouched until another one is synced. The other two alternate: each
@@ -15,10 +15,12 @@
 //  20  payload CRC u32
 //  24  header CRC  u32   over bytes 0 to 23
 
+import type { Loss } from "../../../core/buffer.ts";
+import { type EpochMicros, epochMicros } from "../../../core/point.ts";
 import { attempt } from "../../../lib/flow/attempt.ts";
 import { ByteReader, ByteWriter, crc32 } from "../files/bytes.ts";
 import { type Disk, ifThere, isFull, readFile, withFile, withRetries, writeFully } from "../files/disk.ts";
-import { type BufferState, readState, writeState } from "./buffer-state.ts";
+import type { RemovedRange } from "./ranges.ts";
 
 const slotNames = ["state-a.bin", "state-b.bin", "state-c.bin"] as const;
 const headerBytes = 32;
@@ -139,4 +141,160 @@ function readSlot(disk: Disk, path: string): { generation: number; state: Buffer
   if (view.getUint32(20, true) !== crc32(bytes, headerBytes, end)) return "damaged";
   const state = attempt(() => readState(new ByteReader(bytes, headerBytes, end)));
   return state ? { generation: view.getFloat64(8, true), state } : "damaged";
+}
+
+// Content and encoding of a state slot.
+
+interface Codec<T> {
+  write(out: ByteWriter, value: T): void;
+  read(reader: ByteReader): T;
+}
+
+type Decoded<C> = C extends Codec<infer T> ? T : never;
+
+const text: Codec<string> = { write: (out, value) => out.text(value), read: (reader) => reader.text() };
+const count: Codec<number> = {
+  write: (out, value) => out.varint(Math.floor(value)),
+  read: (reader) => reader.varint(),
+};
+const salt: Codec<number> = { write: (out, value) => out.u32(value), read: (reader) => reader.u32() };
+/** An integer as two counts: its positive part, then its negative part. One of them is 0. */
+const signed: Codec<number> = {
+  write(out, value) {
+    out.varint(Math.max(0, value));
+    out.varint(Math.max(0, -value));
+  },
+  read: (reader) => reader.varint() - reader.varint(),
+};
+/** NaN stands for undefined. */
+const time: Codec<EpochMicros | undefined> = {
+  write: (out, value) => out.f64(value ?? Number.NaN),
+  read(reader) {
+    const value = reader.f64();
+    return Number.isNaN(value) ? undefined : epochMicros(value);
+  },
+};
+
+function list<T>(item: Codec<T>): Codec<readonly T[]> {
+  return {
+    write(out, items) {
+      out.varint(items.length);
+      for (const each of items) item.write(out, each);
+    },
+    read(reader) {
+      const items: T[] = [];
+      for (let left = reader.varint(); left > 0; left--) items.push(item.read(reader));
+      return items;
+    },
+  };
+}
+
+function fields<T extends object>(codecs: { readonly [Key in keyof T]: Codec<T[Key]> }): Codec<Readonly<T>> {
+  const keys = Object.keys(codecs) as (keyof T)[]; // the object has no other keys
+  return {
+    write(out, value) {
+      for (const key of keys) codecs[key].write(out, value[key]);
+    },
+    read(reader) {
+      const value: Partial<T> = {};
+      for (const key of keys) value[key] = codecs[key].read(reader);
+      return value as T; // the loop has set every key
+    },
+  };
+}
+
+/** Ascending numbers, each encoded as the difference from the one before. */
+const bounds: Codec<readonly number[]> = {
+  write(out, values) {
+    out.varint(values.length);
+    for (let i = 0; i < values.length; i++) out.varint(values[i]! - (values[i - 1] ?? 0));
+  },
+  read(reader) {
+    let before = 0;
+    return list({ ...count, read: () => (before += reader.varint()) }).read(reader);
+  },
+};
+const removed: Codec<readonly RemovedRange[]> = {
+  write(out, ranges) {
+    out.varint(ranges.length);
+    for (const [i, { first, end, lost, reason }] of ranges.entries()) {
+      out.varint(first - (ranges[i - 1]?.end ?? 0));
+      out.varint(end - first);
+      out.varint(lost);
+      if (lost > 0) out.text(reason);
+    }
+  },
+  read(reader) {
+    const ranges: RemovedRange[] = [];
+    for (let left = reader.varint(); left > 0; left--) {
+      const first = (ranges.at(-1)?.end ?? 0) + reader.varint();
+      const end = first + reader.varint();
+      const lost = reader.varint();
+      ranges.push({ first, end, lost, reason: lost > 0 ? reader.text() : "" });
+    }
+    return ranges;
+  },
+};
+const series = list(fields({ place: count, bounds }));
+const segment = fields({
+  name: text,
+  /** Salt of the segment's header. A file that replaced the segment, or a rewritten segment, has another one. */
+  salt,
+  /** Settled points in `series` minus unsettled points in `gaps`. */
+  settledBySeries: signed,
+  whole: bounds,
+  series,
+  gaps: series,
+});
+const span = { points: count, from: time, to: time };
+const counts = fields({
+  /** UUID of the buffer, 32 hexadecimal digits. */
+  stream: text,
+  opens: count,
+  /** Milliseconds that the buffer was open in total. */
+  uptime: count,
+  /** All points before this sequence number were durable. */
+  durable: count,
+  /** Sequence number at which the counters begin: 0, or the next one at the last reset. */
+  origin: count,
+  integration: text,
+  settled: count,
+  refused: count,
+  duplicates: count,
+  collided: count,
+  losses: list(
+    fields<Omit<Loss, "found">>({ reason: text, ...span, intervals: list(fields({ number: count, ...span })) }),
+  ),
+  /** Leased points of dropped segments. They are lost if the process ends. */
+  leased: list(fields({ reason: text, ...span })),
+  segments: list(segment),
+  /** Name of the segment being written; empty if there is none. */
+  newest: text,
+  /** Earliest and latest time in unsettled segments. Undefined: there are none. */
+  oldest: time,
+  latest: time,
+});
+
+export type SegmentState = Decoded<typeof segment>;
+export interface BufferState extends Omit<Decoded<typeof counts>, "losses"> {
+  readonly losses: readonly Loss[];
+  readonly removed: readonly RemovedRange[];
+  /** First sequence number of each segment. */
+  readonly starts: readonly number[];
+}
+
+export function writeState(out: ByteWriter, state: BufferState): void {
+  counts.write(out, state);
+  for (const { found = 0 } of state.losses) out.varint(found);
+  removed.write(out, state.removed);
+  bounds.write(out, state.starts);
+}
+
+export function readState(reader: ByteReader): BufferState {
+  const read = counts.read(reader);
+  const losses = read.losses.map((loss) => {
+    const found = reader.varint();
+    return found > 0 ? { ...loss, found } : loss;
+  });
+  return { ...read, losses, removed: removed.read(reader), starts: bounds.read(reader) };
 }

@@ -1,6 +1,23 @@
 // The file system calls that the log needs. Tests replace them with a disk that fails, reports false syncs or loses
 // power. All calls are synchronous, since the log thread has no other work, and throw `DiskError`.
 
+import {
+  closeSync,
+  constants,
+  fdatasyncSync,
+  fstatSync,
+  fsyncSync,
+  ftruncateSync,
+  openSync,
+  readdirSync,
+  readSync,
+  renameSync,
+  statfsSync,
+  unlinkSync,
+  writeSync,
+} from "node:fs";
+import { dirname } from "node:path";
+import { makeFolders } from "../../../lib/files/make-folders.ts";
 import { attempt } from "../../../lib/flow/attempt.ts";
 
 export interface Disk {
@@ -140,4 +157,86 @@ export function readOnlyDisk(disk: Disk): Disk {
     syncFolder() {},
     free: (folder) => disk.free(folder),
   };
+}
+
+// The real disk, on Node's synchronous file calls.
+
+// Symbolic links are not followed (ELOOP): they could lead to a file of another user.
+const flags = {
+  create: constants.O_RDWR | constants.O_CREAT | constants.O_EXCL,
+  write: constants.O_RDWR | constants.O_NOFOLLOW,
+  read: constants.O_RDONLY | constants.O_NOFOLLOW,
+};
+
+export function nodeDisk(sync: (folder: string) => void = syncFolder): Disk {
+  return {
+    makeFolder(path) {
+      const first = makeFolders(path);
+      if (first === undefined) return;
+      // The name of each new folder is durable only after its parent folder is synced.
+      for (let made = path; ; made = dirname(made)) {
+        sync(dirname(made));
+        if (made === first || made === dirname(made)) break;
+      }
+    },
+    list: (folder) => readdirSync(folder),
+    open(path, mode) {
+      return nodeFile(openSync(path, flags[mode], 0o600));
+    },
+    remove: (path) => unlinkSync(path),
+    rename: (from, to) => renameSync(from, to),
+    syncFolder: sync,
+    free(folder) {
+      const volume = statfsSync(folder);
+      return volume.bavail * volume.bsize;
+    },
+  };
+}
+
+function nodeFile(descriptor: number): DiskFile {
+  return {
+    write: (bytes, position) => writeSync(descriptor, bytes, 0, bytes.length, position),
+    read: (into, position) => readSync(descriptor, into, 0, into.length, position),
+    setSize: (bytes) => ftruncateSync(descriptor, bytes),
+    size: () => fstatSync(descriptor).size,
+    sync: () => fdatasyncSync(descriptor),
+    close: () => closeSync(descriptor),
+  };
+}
+
+function syncFolder(folder: string): void {
+  const descriptor = openSync(folder, "r");
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+// Copies of damaged bytes for inspection, at most `maxFiles`.
+
+const folderName = "quarantine";
+const maxFiles = 64;
+
+/** Copies damaged bytes if possible. Never throws. */
+export function copyToQuarantine(disk: Disk, folder: string, name: string, bytes: Uint8Array): void {
+  attempt(() => {
+    const path = `${folder}/${folderName}`;
+    disk.makeFolder(path);
+    const there = disk.list(path);
+    if (there.length >= maxFiles || there.includes(name) || bytes.length === 0) return;
+    withFile(disk, `${path}/${name}`, "create", (file) => writeFully(file, bytes, 0));
+  });
+}
+
+/** Moves a foreign file into the quarantine folder. Throws the disk's error. */
+export function moveToQuarantine(disk: Disk, folder: string, name: string): void {
+  const target = `${folder}/${folderName}`;
+  disk.makeFolder(target);
+  const there = new Set(disk.list(target));
+  let free = name;
+  for (let i = 1; there.has(free); i++) free = `${name}.${i}`;
+  disk.rename(`${folder}/${name}`, `${target}/${free}`);
+  // Sync the target first: if the source folder is synced first, a power cut could lose both names.
+  disk.syncFolder(target);
 }

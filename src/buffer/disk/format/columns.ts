@@ -14,17 +14,8 @@
 //
 // A series is identified by its place in the dictionary of the segment. Places ascend within a group.
 //
-// Cold records store the values in separate streams (`dense-values.ts`). The first one has the layout above.
-//
-//   for each stream              varint length, varint compressed length (zstd); 0: stored uncompressed
-//   streams                      in the same order
-
-import { zstdDecompressSync } from "node:zlib";
-import { ByteReader, type ByteWriter } from "../files/bytes.ts";
-import { writeDenseColumn } from "./dense-choice.ts";
-import { ColumnBuffer, type DenseSource, readDenseColumn } from "./dense-reader.ts";
-import { DenseStreams, isExact, maxScaled, powers } from "./dense-values.ts";
-import { type RecordHeader, recordHeaderBytes } from "./record.ts";
+// Cold records store the values in streams of their own (`dense-values.ts`).
+import { type ByteReader, type ByteWriter, copied, isExact, maxScaled, powers } from "../files/bytes.ts";
 
 const maxDecimals = 9;
 const codeFloat32 = 14;
@@ -37,6 +28,94 @@ export interface SortedColumns {
   readonly times: Float64Array;
   readonly values: Float64Array;
 }
+
+/**
+ * Sorts points by series and time: a counting sort by series, and a sort by time only if times do not ascend. Reuses its
+ * memory: a result is valid until the next call.
+ */
+export class SeriesSorter {
+  #counts = new Uint32Array(64);
+  #series = new Uint32Array(64);
+  #starts = new Uint32Array(65);
+  #times = new Float64Array(256);
+  #values = new Float64Array(256);
+
+  /** Points of the same series and time stay in their order. */
+  sort(ids: Uint32Array, times: Float64Array, values: Float64Array, from: number, to: number): SortedColumns {
+    const seriesCount = this.#count(ids, from, to);
+    const count = to - from;
+    if (this.#times.length < count) {
+      this.#times = new Float64Array(roomFor(count));
+      this.#values = new Float64Array(roomFor(count));
+    }
+    let start = 0;
+    for (let i = 0; i < seriesCount; i++) {
+      const id = this.#series[i]!;
+      const n = this.#counts[id]!;
+      this.#starts[i] = start;
+      this.#counts[id] = start;
+      start += n;
+    }
+    this.#starts[seriesCount] = start;
+    for (let i = from; i < to; i++) {
+      const at = this.#counts[ids[i]!]!++;
+      this.#times[at] = times[i]!;
+      this.#values[at] = values[i]!;
+    }
+    for (let i = 0; i < seriesCount; i++) {
+      this.#counts[this.#series[i]!] = 0;
+      this.#sortByTime(this.#starts[i]!, this.#starts[i + 1]!);
+    }
+    return {
+      series: this.#series,
+      starts: this.#starts,
+      seriesCount,
+      times: this.#times,
+      values: this.#values,
+    };
+  }
+
+  shrink(points: number): void {
+    if (this.#times.length <= points) return;
+    this.#times = new Float64Array(256);
+    this.#values = new Float64Array(256);
+  }
+
+  #count(ids: Uint32Array, from: number, to: number): number {
+    let seriesCount = 0;
+    let ascending = true;
+    for (let i = from; i < to; i++) {
+      const id = ids[i]!;
+      if (id >= this.#counts.length) this.#counts = copied(this.#counts, new Uint32Array(roomFor(id + 1)));
+      if (this.#counts[id]!++ > 0) continue;
+      if (seriesCount === this.#series.length) this.#growSeries();
+      if (seriesCount > 0 && id < this.#series[seriesCount - 1]!) ascending = false;
+      this.#series[seriesCount++] = id;
+    }
+    if (!ascending) this.#series.subarray(0, seriesCount).sort();
+    return seriesCount;
+  }
+
+  #growSeries(): void {
+    this.#series = copied(this.#series, new Uint32Array(this.#series.length * 2));
+    this.#starts = new Uint32Array(this.#series.length + 1);
+  }
+
+  #sortByTime(start: number, end: number): void {
+    const times = this.#times;
+    let i = start + 1;
+    while (i < end && times[i]! >= times[i - 1]!) i++;
+    if (i >= end) return;
+    const values = this.#values;
+    const order = Array.from({ length: end - start }, (_, k) => start + k).sort((a, b) => times[a]! - times[b]!);
+    const sortedTimes = order.map((at) => times[at]!);
+    const sortedValues = order.map((at) => values[at]!);
+    times.set(sortedTimes, start);
+    values.set(sortedValues, start);
+  }
+}
+
+const roomFor = (count: number) => 2 ** Math.ceil(Math.log2(Math.max(count, 64)));
 
 /** Receives all points of a series in a record. Both columns have one entry per point, valid until it returns. */
 export type SeriesVisitor = (series: number, times: Float64Array, values: Float64Array) => void;
@@ -139,37 +218,6 @@ function floatCodeOf(values: Float64Array, start: number, end: number): number {
   return codeFloat32;
 }
 
-const streams = new DenseStreams();
-
-/** Writes all points of `columns` as the payload of a cold record. */
-export function writeDenseColumns(
-  out: ByteWriter,
-  columns: SortedColumns,
-  from: number,
-  compress: (stream: Uint8Array<ArrayBuffer>) => Uint8Array,
-): void {
-  streams.clear();
-  writeColumns(streams.head, columns, from, (values, start, end) => writeDenseColumn(streams, values, start, end));
-  writeStreams(out, streams, compress);
-}
-
-/** Writes the streams. A stream that `compress` does not shrink is stored uncompressed. */
-export function writeStreams(
-  out: ByteWriter,
-  from: DenseStreams,
-  compress: (stream: Uint8Array<ArrayBuffer>) => Uint8Array,
-): void {
-  const packed = from.all.map((stream) => {
-    const bytes = stream.written();
-    const squeezed = bytes.length === 0 ? bytes : compress(bytes);
-    const pays = squeezed.length < bytes.length;
-    out.varint(bytes.length);
-    out.varint(pays ? squeezed.length : 0);
-    return pays ? squeezed : bytes;
-  });
-  for (const bytes of packed) out.raw(bytes);
-}
-
 /** Reads `count` values, which stay valid until the next call. */
 type ReadValues = (count: number) => Float64Array;
 
@@ -186,28 +234,6 @@ export function readColumns(
   }
 }
 
-/** Reads the output of `writeDenseColumns`. Throws `RangeError`, or errors of zlib, for an invalid payload. */
-export function readDenseColumns(payload: ByteReader, from: number, visit: SeriesVisitor): void {
-  const source = readStreams(payload);
-  readColumns(source.head, from, visit, (count) => readDenseColumn(source, count));
-}
-
-/** Reads the output of `writeStreams`. Throws as `readDenseColumns` does. */
-export function readStreams(payload: ByteReader): DenseSource {
-  const lengths = streams.all.map(() => [payload.varint(), payload.varint()] as const);
-  if (lengths.reduce((sum, [length]) => sum + length, 0) > maxOutputLength)
-    throw new RangeError("longer than a record");
-  const [head, ...others] = lengths.map(([length, squeezed]) => {
-    const bytes = payload.raw(squeezed === 0 ? length : squeezed);
-    if (squeezed === 0) return new ByteReader(bytes);
-    // One output buffer that is never full, so that its parts need not be joined.
-    const chunkSize = Math.max(minChunk, length + 1);
-    return new ByteReader(zstdDecompressSync(bytes, { maxOutputLength: length, chunkSize }));
-  });
-  const rest = others.pop()!;
-  return { head: head!, planes: others, rest };
-}
-
 function readRuns(reader: ByteReader): number[] {
   const series: number[] = [];
   let next = 0;
@@ -219,6 +245,20 @@ function readRuns(reader: ByteReader): number[] {
     for (const end = next + length; next < end; next++) series.push(next);
   }
   return series;
+}
+
+/** Memory for one column at a time: allocating it for each takes longer than reading the values. */
+export class ColumnBuffer {
+  #memory = new Float64Array(1_024);
+  #column = this.#memory;
+
+  /** A column of `count` arbitrary values, valid until the next call. */
+  column(count: number): Float64Array {
+    if (this.#memory.length < count) this.#memory = new Float64Array(count);
+    // Most columns of a record have the same length.
+    if (this.#column.length !== count) this.#column = this.#memory.subarray(0, count);
+    return this.#column;
+  }
 }
 
 const timesBuffer = new ColumnBuffer();
@@ -254,24 +294,4 @@ function readValues(reader: ByteReader, count: number): Float64Array {
     }
   } else throw new RangeError(`unknown code ${code} of values`);
   return values;
-}
-
-/** Maximum bytes of a decompressed record: a point takes less than 24 bytes. */
-const maxOutputLength = 2 ** 21;
-/** Node refuses smaller output buffers. */
-const minChunk = 64;
-
-/**
- * Calls `visit` for each series of the record at `at`, whose checksum is valid. Payload versions: 1 hot records, 3 cold
- * records, 2 older cold records, compressed as a whole.
- */
-export function readPoints(bytes: Uint8Array, at: number, header: RecordHeader, visit: SeriesVisitor): void {
-  const start = at + recordHeaderBytes;
-  const end = start + header.length;
-  if (header.version === 3) readDenseColumns(new ByteReader(bytes, start, end), header.from, visit);
-  else if (header.version === 1) readColumns(new ByteReader(bytes, start, end), header.from, visit);
-  else {
-    const columns = zstdDecompressSync(bytes.subarray(start, end), { maxOutputLength });
-    readColumns(new ByteReader(columns), header.from, visit);
-  }
 }

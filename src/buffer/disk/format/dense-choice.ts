@@ -1,12 +1,12 @@
 // Chooses the smallest encoding for the values of a column by trying samples of them.
+import { type ByteWriter, isExact, maxDecimals, powers } from "../files/bytes.ts";
+import { type SortedColumns, writeColumns } from "./columns.ts";
 import {
   DenseStreams,
   dictionaryCoding,
-  isExact,
-  maxDecimals,
   noDecimals,
-  powers,
   type VectorCoding,
+  writeStreams,
   writeVectors,
 } from "./dense-values.ts";
 
@@ -20,6 +20,20 @@ const decimalSamples = [32, 256] as const;
 const scratch = new DenseStreams();
 const frequencies = new Uint32Array(256);
 const needed = new Uint32Array(noDecimals + 1);
+
+const streams = new DenseStreams();
+
+/** Writes all points of `columns` as the payload of a cold record. */
+export function writeDenseColumns(
+  out: ByteWriter,
+  columns: SortedColumns,
+  from: number,
+  compress: (stream: Uint8Array<ArrayBuffer>) => Uint8Array,
+): void {
+  streams.clear();
+  writeColumns(streams.head, columns, from, (values, start, end) => writeDenseColumn(streams, values, start, end));
+  writeStreams(out, streams, compress);
+}
 
 export function writeDenseColumn(out: DenseStreams, values: Float64Array, start: number, end: number): void {
   const decimals = decimalsOf(values, start, end);

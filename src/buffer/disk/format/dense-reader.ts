@@ -1,6 +1,8 @@
 // Reads columns in the format of `dense-values.ts`.
-import type { ByteReader } from "../files/bytes.ts";
-import { dictionaryCoding, noDecimals, powers, vectorValues, word } from "./dense-values.ts";
+import { zstdDecompressSync } from "node:zlib";
+import { ByteReader, powers } from "../files/bytes.ts";
+import { ColumnBuffer, readColumns, type SeriesVisitor } from "./columns.ts";
+import { dictionaryCoding, noDecimals, streamCount, vectorValues, word } from "./dense-values.ts";
 
 const lows = new Uint32Array(vectorValues);
 const highs = new Uint32Array(vectorValues);
@@ -11,18 +13,31 @@ export interface DenseSource {
   readonly rest: ByteReader;
 }
 
-/** Memory for one column at a time: allocating it for each takes longer than reading the values. */
-export class ColumnBuffer {
-  #memory = new Float64Array(vectorValues);
-  #column = this.#memory;
+/** Maximum bytes of a decompressed record: a point takes less than 24 bytes. */
+export const maxOutputLength = 2 ** 21;
+/** Node refuses smaller output buffers. */
+const minChunk = 64;
 
-  /** A column of `count` arbitrary values, valid until the next call. */
-  column(count: number): Float64Array {
-    if (this.#memory.length < count) this.#memory = new Float64Array(count);
-    // Most columns of a record have the same length.
-    if (this.#column.length !== count) this.#column = this.#memory.subarray(0, count);
-    return this.#column;
-  }
+/** Reads the output of `writeDenseColumns`. Throws `RangeError`, or errors of zlib, for an invalid payload. */
+export function readDenseColumns(payload: ByteReader, from: number, visit: SeriesVisitor): void {
+  const source = readStreams(payload);
+  readColumns(source.head, from, visit, (count) => readDenseColumn(source, count));
+}
+
+/** Reads the output of `writeStreams`. Throws as `readDenseColumns` does. */
+export function readStreams(payload: ByteReader): DenseSource {
+  const lengths = Array.from({ length: streamCount }, () => [payload.varint(), payload.varint()] as const);
+  if (lengths.reduce((sum, [length]) => sum + length, 0) > maxOutputLength)
+    throw new RangeError("longer than a record");
+  const [head, ...others] = lengths.map(([length, squeezed]) => {
+    const bytes = payload.raw(squeezed === 0 ? length : squeezed);
+    if (squeezed === 0) return new ByteReader(bytes);
+    // One output buffer that is never full, so that its parts need not be joined.
+    const chunkSize = Math.max(minChunk, length + 1);
+    return new ByteReader(zstdDecompressSync(bytes, { maxOutputLength: length, chunkSize }));
+  });
+  const rest = others.pop()!;
+  return { head: head!, planes: others, rest };
 }
 
 const valuesBuffer = new ColumnBuffer();

@@ -8,24 +8,14 @@
 //     integers   zigzag   the lowest integer; with differences, the first one, in the first vector of integers only
 //                varint   exceptions; for each its place in the vector (varint), and a float64 in the last stream
 //
+// The streams of a record are its payload:
+//
+//   for each stream     varint length, varint compressed length (zstd); 0: stored uncompressed
+//   streams             in the same order; the first one has the layout of `columns.ts`, without the values
+//
 // Integers are value × 10^decimals, minus the lowest one. Differences are zigzag-encoded. With differences, the upper
 // word of a raw double is the zigzag difference from the previous upper word.
-import { ByteWriter } from "../files/bytes.ts";
-
-// A value is an integer multiple of a power of ten, if that reproduces it bit by bit.
-
-/** Limit of the integers: the zigzag encoding of a difference of two of them is still exact. */
-export const maxScaled = 2 ** 50;
-export const maxDecimals = 14;
-export const powers = Float64Array.from({ length: maxDecimals + 1 }, (_, n) => 10 ** n);
-
-export function isExact(value: number, power: number): boolean {
-  const scaled = Math.round(value * power);
-  // −0 has no integer form.
-  return (
-    scaled / power === value && scaled < maxScaled && scaled > -maxScaled && (scaled !== 0 || !Object.is(value, -0))
-  );
-}
+import { ByteWriter, isExact, powers } from "../files/bytes.ts";
 
 export const noDecimals = 15;
 export const dictionaryCoding = 32;
@@ -48,6 +38,26 @@ export class DenseStreams {
   clear(): void {
     for (const stream of this.all) stream.cut();
   }
+}
+
+/** Number of streams of a record. */
+export const streamCount = 10;
+
+/** Writes the streams. A stream that `compress` does not shrink is stored uncompressed. */
+export function writeStreams(
+  out: ByteWriter,
+  from: DenseStreams,
+  compress: (stream: Uint8Array<ArrayBuffer>) => Uint8Array,
+): void {
+  const packed = from.all.map((stream) => {
+    const bytes = stream.written();
+    const squeezed = bytes.length === 0 ? bytes : compress(bytes);
+    const pays = squeezed.length < bytes.length;
+    out.varint(bytes.length);
+    out.varint(pays ? squeezed.length : 0);
+    return pays ? squeezed : bytes;
+  });
+  for (const bytes of packed) out.raw(bytes);
 }
 
 const scaled = new Float64Array(vectorValues);

@@ -1,7 +1,7 @@
 // Enforces the limits on size, age and free disk space. Drops whole segments, oldest first, and counts their points.
 import { AgentError } from "../../../core/errors.ts";
 import type { LossReason } from "../counters/point-counters.ts";
-import type { StoreOptions, TimestampPair } from "../segments/environment.ts";
+import type { StoreOptions, TimestampPair } from "../segments/segment.ts";
 import type { UpkeepParts } from "./checkpoint-writer.ts";
 
 export type Bounds = ReturnType<typeof openBounds>;

@@ -1,12 +1,10 @@
 // Writes the state and removes settled segments. The order is: write the state, delete the files, sync the folder.
 
 import type { LeaseTable } from "../blocks/lease-table.ts";
-import type { BufferState, SegmentState } from "../counters/buffer-state.ts";
-import type { LossReason } from "../counters/point-counters.ts";
-import type { StateFile } from "../counters/state-file.ts";
+import { joinedSpan, type LossReason } from "../counters/point-counters.ts";
+import type { BufferState, SegmentState, StateFile } from "../counters/state-file.ts";
 import { ifThere, isFull } from "../files/disk.ts";
-import type { LogParts, TimestampPair } from "../segments/environment.ts";
-import type { Segment } from "../segments/segment.ts";
+import type { LogParts, Segment, TimestampPair } from "../segments/segment.ts";
 
 export interface CheckpointWriterOptions extends LogParts {
   readonly leases: LeaseTable;
@@ -161,11 +159,8 @@ function stateOf({ name, header, settledBySeries, settled }: Segment): SegmentSt
 }
 
 function timesOf(segments: readonly Segment[]) {
-  let [oldest, latest]: [number | undefined, number | undefined] = [undefined, undefined];
-  for (const { unsettledPoints, earliest, latest: last } of segments) {
-    if (unsettledPoints === 0) continue;
-    oldest = Math.min(oldest ?? Number.POSITIVE_INFINITY, earliest ?? Number.POSITIVE_INFINITY);
-    latest = Math.max(latest ?? Number.NEGATIVE_INFINITY, last ?? Number.NEGATIVE_INFINITY);
-  }
-  return { oldest, latest };
+  let span = joinedSpan(undefined, { points: 0, from: undefined, to: undefined });
+  for (const { unsettledPoints, earliest: from, latest: to } of segments)
+    if (unsettledPoints > 0) span = joinedSpan(span, { points: 0, from, to });
+  return { oldest: span.from, latest: span.to };
 }

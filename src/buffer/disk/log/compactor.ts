@@ -6,19 +6,17 @@
 // 2. write the state, so that the counters include all settled points that are left out,
 // 3. rename the file to the name of the old segment and sync the folder.
 // The new segment has another salt, so the state of the old one is not applied to it.
+
 import { constants, zstdCompressSync } from "node:zlib";
 import { attempt } from "../../../lib/flow/attempt.ts";
 import { ByteWriter } from "../files/bytes.ts";
 import { type DiskFile, writeFully } from "../files/disk.ts";
-import { maxPayloadBytes } from "../format/record.ts";
-import { SegmentEncoder } from "../format/segment-encoder.ts";
+import { SeriesSorter } from "../format/columns.ts";
+import { maxPayloadBytes, SegmentEncoder } from "../format/record.ts";
 import { type SegmentHeader, writeSegmentHeader } from "../format/segment-header.ts";
 import { SegmentIndex } from "../format/segment-index.ts";
-import { SeriesSorter } from "../format/series-sorter.ts";
-import type { TimestampPair } from "../segments/environment.ts";
-import { sealOf, writeSeal } from "../segments/seal.ts";
-import type { Segment } from "../segments/segment.ts";
-import { SegmentReader } from "../segments/segment-reader.ts";
+import { type Segment, SegmentReader, type TimestampPair } from "../segments/segment.ts";
+import { sealOf, writeSeal } from "../segments/segment-writer.ts";
 import type { UpkeepParts } from "./checkpoint-writer.ts";
 
 /** Temporary file of a compaction. If a crash leaves it behind, the next compaction removes it. */

@@ -6,8 +6,7 @@
 import { readPart, withFile } from "../files/disk.ts";
 import { isPayloadWhole, readRecordHeader, recordBytes, recordHeaderBytes } from "../format/record.ts";
 import { segmentHeaderBytes } from "../format/segment-header.ts";
-import type { TimestampPair } from "../segments/environment.ts";
-import type { Segment } from "../segments/segment.ts";
+import type { Segment, TimestampPair } from "../segments/segment.ts";
 import type { UpkeepParts } from "./checkpoint-writer.ts";
 
 const pieceBytes = 2 ** 20;

@@ -1,15 +1,15 @@
 // Appends to the newest segment. Starts a new one when it is full or after a failed write.
+
 import { AgentError } from "../../../core/errors.ts";
 import { attempt } from "../../../lib/flow/attempt.ts";
 import { ByteWriter } from "../files/bytes.ts";
 import { type Disk, diskErrorCode, isFull, withFile, writeFully } from "../files/disk.ts";
+import { SeriesSorter } from "../format/columns.ts";
 import type { PointColumns } from "../format/input-table.ts";
-import type { Scratch } from "../format/segment-encoder.ts";
+import type { Scratch } from "../format/record.ts";
 import { segmentHeaderBytes } from "../format/segment-header.ts";
-import { SeriesSorter } from "../format/series-sorter.ts";
-import type { TimestampPair } from "../segments/environment.ts";
 import type { Admission } from "../segments/input-marks.ts";
-import type { Segment } from "../segments/segment.ts";
+import type { Segment, TimestampPair } from "../segments/segment.ts";
 import { SegmentWriter } from "../segments/segment-writer.ts";
 import type { Bounds } from "./bounds.ts";
 import type { UpkeepParts } from "./checkpoint-writer.ts";

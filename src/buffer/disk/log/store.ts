@@ -3,17 +3,16 @@
 import type { BufferStats } from "../../../core/buffer.ts";
 import { AgentError, reasonOf } from "../../../core/errors.ts";
 import { epochMicros } from "../../../core/point.ts";
-import type { Taken, TakeRequest } from "../blocks/block-layout.ts";
-import { KeptFile } from "../blocks/kept-file.ts";
+import type { Taken, TakeRequest } from "../blocks/block-cut.ts";
+import type { BlockSettlement } from "../blocks/late-points.ts";
 import { LeaseTable } from "../blocks/lease-table.ts";
-import type { BlockSettlement } from "../blocks/settlement-order.ts";
 import type { PointCounters } from "../counters/point-counters.ts";
 import { InputTable, type PointColumns } from "../format/input-table.ts";
 import { recover } from "../recovery/recovery.ts";
-import type { LogEnvironment, StoreOptions, TimestampPair } from "../segments/environment.ts";
 import { InputMarks } from "../segments/input-marks.ts";
-import { repairSegment } from "../segments/seal.ts";
-import type { Segment } from "../segments/segment.ts";
+import { KeptFile } from "../segments/kept-times.ts";
+import type { LogEnvironment, Segment, StoreOptions, TimestampPair } from "../segments/segment.ts";
+import { repairSegment } from "../segments/segment-writer.ts";
 import { type Bounds, openBounds } from "./bounds.ts";
 import { CheckpointWriter } from "./checkpoint-writer.ts";
 import { Compactor } from "./compactor.ts";
@@ -70,7 +69,7 @@ export class Store {
     this.#scrub = openScrubber(parts);
     this.#compactor = new Compactor({ ...parts, coldPoints: options.coldPoints });
     this.#begun = counters.next;
-    this.#keptFile.restore(segments, leases);
+    this.#keptFile.restore(segments, (segment) => leases.index(segment));
     // The segments that this restore has read may be removed from here on.
     this.#keptFile.sealing(counters.next);
     checkpoints.persist(now);
@@ -83,7 +82,7 @@ export class Store {
   append(group: PointColumns, now: TimestampPair): void {
     const admission = this.#marks.admit(group);
     try {
-      this.#keptFile.nameNew(this.#counters.next);
+      if (this.#marks.kept.unnamed.size > 0) this.#keptFile.nameNew(this.#counters.next);
       this.#log.append(group, admission, now);
     } catch (error) {
       this.#marks.undo(group, admission);

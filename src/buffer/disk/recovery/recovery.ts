@@ -3,16 +3,13 @@
 // Writes that were never acknowledged may be present or missing. So the newest segment is truncated after its last
 // intact record and sealed, and the log continues in a new segment. It never writes after a torn end.
 
-import { unsettledInRecords } from "../blocks/damage-counts.ts";
-import type { BufferState, SegmentState } from "../counters/buffer-state.ts";
+import { unsettledInRecords } from "../blocks/segment-losses.ts";
 import { joinedSpan, type LossReason, type LostSpan, PointCounters } from "../counters/point-counters.ts";
-import { RangeSet } from "../counters/range-set.ts";
-import type { RemovedRange } from "../counters/removed-ranges.ts";
-import { type FoundState, StateFile } from "../counters/state-file.ts";
+import { RangeSet, type RemovedRange } from "../counters/ranges.ts";
+import { type BufferState, type FoundState, type SegmentState, StateFile } from "../counters/state-file.ts";
 import { type Disk, diskErrorCode, isFull, type Notes, withRetries } from "../files/disk.ts";
 import { formatFileName, parseSegmentName, readFormatFile, writeFormatFile } from "../format/segment-header.ts";
-import type { LogEnvironment } from "../segments/environment.ts";
-import type { Segment } from "../segments/segment.ts";
+import { type LogEnvironment, loadIndex, type Segment, SegmentReader } from "../segments/segment.ts";
 import {
   commonStream,
   type FoundFile,
@@ -21,7 +18,6 @@ import {
   refuseOtherVersions,
 } from "../segments/segment-finding.ts";
 import { openSegments } from "../segments/segment-opening.ts";
-import { loadIndex, SegmentReader } from "../segments/segment-reader.ts";
 
 interface RecoveryOptions extends LogEnvironment {
   readonly folder: string;

@@ -5,7 +5,13 @@
 //
 // Values of one coarse time form one range, so finding a free time does not depend on their number. Only the latest
 // ranges of each input are kept, plus the one used last, so that successive older values get different times.
-import { RangeSet } from "../counters/range-set.ts";
+
+import { isInputId } from "../../../core/point.ts";
+import { RangeSet } from "../counters/ranges.ts";
+import { crc32Text } from "../files/bytes.ts";
+import { diskErrorCode, ifThere, readFile, replaceFile, withRetries, writeFully } from "../files/disk.ts";
+import type { SegmentIndex } from "../format/segment-index.ts";
+import { type LogParts, type Segment, SegmentReader } from "./segment.ts";
 
 /** Maximum ranges kept per input, one for each different time of a coarse clock. */
 export const mostKeptRanges = 64;
@@ -55,4 +61,160 @@ export class KeptTimes {
   free(input: number, time: number): void {
     this.#ranges.get(input)?.remove(time, time + 1);
   }
+}
+
+// Stores the occupied times of `sameTime: keep` inputs across restarts in `kept.json`. Each line is a CRC and JSON.
+//
+//   1st line   times of all points before `sequence`          written before a segment is sealed or removed
+//   others     a new input and its times                      appended before its first points
+//   segments   times of all points from `sequence` on         read at startup; usually only the segment being written
+//
+// Without it, a value that a broker delivers again after a restart could replace another one with the same coarse time.
+
+export interface KeptFileOptions extends Pick<LogParts, "disk" | "folder" | "note" | "stream" | "inputs"> {
+  readonly kept: KeptTimes;
+}
+
+type IndexOf = (segment: Segment) => SegmentIndex;
+
+interface Content {
+  readonly stream: string;
+  readonly sequence: number;
+  readonly inputs: readonly NamedInput[];
+}
+
+type NamedInput = readonly [input: string, bounds: readonly number[]];
+
+const newline = 0x0a;
+
+export const keptFileName = "kept.json";
+
+export class KeptFile {
+  readonly #options: KeptFileOptions;
+  /** The file covers all points before this sequence number. */
+  #sequence = 0;
+  /** Offset after the last intact line. Undefined: there is no file of this buffer. */
+  #end: number | undefined;
+
+  constructor(options: KeptFileOptions) {
+    this.#options = options;
+  }
+
+  /** Fills `kept` from the file and from the segments with later points. Skips what is unreadable. */
+  restore(segments: readonly Segment[], indexOf: IndexOf): void {
+    const { stream, inputs, kept, note } = this.#options;
+    const { content, named, end } = this.#read();
+    if (content?.stream !== stream) return;
+    this.#sequence = content.sequence;
+    this.#end = end;
+    for (const [input, bounds] of [...content.inputs, ...named])
+      if (isInputId(input))
+        for (let i = 0; i < bounds.length; i += 2) kept.occupy(inputs.numberOf(input), bounds[i]!, bounds[i + 1]);
+    for (const segment of segments)
+      if (segment.points > 0 && segment.endSequence > content.sequence)
+        try {
+          withRetries(() => this.#occupyFrom(segment, indexOf));
+        } catch (error) {
+          note(
+            "warn",
+            { segment: segment.name, err: String(error) },
+            "cannot read the times that inputs with sameTime: keep have values for; values delivered again may replace others",
+          );
+        }
+  }
+
+  /** Names new inputs before their points, from `next` on, are appended: a start restores only inputs that it names. */
+  nameNew(next: number): void {
+    if (this.#end === undefined || !this.#append(this.#end)) this.#write(next);
+  }
+
+  /** To be called before the segment that ends at `next` is sealed, so that a start need not read it. Never throws. */
+  sealing(next: number): void {
+    if (this.#options.kept.isEmpty || this.#sequence === next) return;
+    try {
+      this.#write(next);
+    } catch (error) {
+      this.#options.note("warn", { err: String(error) }, `${keptFileName} could not be written`);
+    }
+  }
+
+  #write(next: number): void {
+    const { disk, folder, stream, inputs, kept } = this.#options;
+    const content: Content = {
+      stream,
+      sequence: next,
+      inputs: Array.from(kept.entries(), ([input, { bounds }]) => [inputs.inputAt(input), bounds]),
+    };
+    const line = lineOf(content);
+    replaceFile(disk, folder, keptFileName, line);
+    disk.syncFolder(folder);
+    this.#sequence = next;
+    this.#end = line.length;
+    kept.unnamed.clear();
+  }
+
+  /** Appends the new inputs at `end`, over the remains of a failed write. False: the file was deleted. */
+  #append(end: number): boolean {
+    const { disk, folder, inputs, kept } = this.#options;
+    const file = ifThere(() => disk.open(`${folder}/${keptFileName}`, "write"));
+    if (!file) return false;
+    const lines = Array.from(kept.unnamed, (input) =>
+      lineOf([inputs.inputAt(input), kept.rangesOf(input)?.bounds ?? []] satisfies NamedInput),
+    );
+    const bytes = Buffer.concat(lines);
+    try {
+      writeFully(file, bytes, end);
+      file.sync();
+    } finally {
+      file.close();
+    }
+    this.#end = end + bytes.length;
+    kept.unnamed.clear();
+    return true;
+  }
+
+  /** Reads the lines before the first damaged one. */
+  #read(): { content: Content | undefined; named: NamedInput[]; end: number | undefined } {
+    const { disk, folder } = this.#options;
+    let content: Content | undefined;
+    const named: NamedInput[] = [];
+    let end = 0;
+    try {
+      const bytes = withRetries(() => readFile(disk, `${folder}/${keptFileName}`));
+      while (end < bytes.length) {
+        const next = bytes.indexOf(newline, end);
+        const line = bytes.subarray(end, next < 0 ? bytes.length : next);
+        const json = line.subarray(9);
+        if (new TextDecoder().decode(line.subarray(0, 8)) !== crc32Text(json)) break;
+        const value: unknown = JSON.parse(new TextDecoder().decode(json));
+        // The checksum proves that this buffer wrote the value.
+        if (content) named.push(value as NamedInput);
+        else content = value as Content;
+        // An earlier version wrote no newline: nothing can be appended to its file.
+        if (next < 0) return { content, named, end: undefined };
+        end = next + 1;
+      }
+    } catch (error) {
+      if (diskErrorCode(error) === "" && !(error instanceof SyntaxError)) throw error;
+    }
+    return { content, named, end };
+  }
+
+  #occupyFrom(segment: Segment, indexOf: IndexOf): void {
+    const { disk, inputs, kept } = this.#options;
+    const index = indexOf(segment);
+    const numbers = index.dictionary.map((input) => (input === undefined ? -1 : inputs.numberOf(input)));
+    if (!numbers.some((number) => kept.has(number))) return;
+    using reader = new SegmentReader(disk, segment, index, true);
+    const occupy = (place: number, times: Float64Array) => {
+      const number = numbers[place] ?? -1;
+      if (kept.has(number)) for (const time of times) kept.occupy(number, time);
+    };
+    for (let i = 0; i < index.sequences.length; i++) if (index.rangeOf(i)[1] > this.#sequence) reader.visit(i, occupy);
+  }
+}
+
+function lineOf(value: Content | NamedInput): Uint8Array {
+  const json = JSON.stringify(value);
+  return new TextEncoder().encode(`${crc32Text(new TextEncoder().encode(json))} ${json}\n`);
 }

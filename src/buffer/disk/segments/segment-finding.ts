@@ -3,8 +3,16 @@
 // `segment-opening.ts`: their records identify them, or they are quarantined.
 import { AgentError } from "../../../core/errors.ts";
 import { attempt } from "../../../lib/flow/attempt.ts";
-import { type Disk, diskErrorCode, type Notes, readFile, readPart, withFile, withRetries } from "../files/disk.ts";
-import { moveToQuarantine } from "../files/quarantine.ts";
+import {
+  type Disk,
+  diskErrorCode,
+  moveToQuarantine,
+  type Notes,
+  readFile,
+  readPart,
+  withFile,
+  withRetries,
+} from "../files/disk.ts";
 import {
   parseSegmentName,
   type readFormatFile,
@@ -14,7 +22,7 @@ import {
   segmentName,
 } from "../format/segment-header.ts";
 import { scanSegment } from "../format/segment-index.ts";
-import { readSeal, sealBytes } from "./seal.ts";
+import { readSeal, sealBytes } from "./segment-writer.ts";
 
 /** `damaged`: no intact header. `folder`: not a file. `unreadable`: reading failed. */
 type FoundHeader = SegmentHeader | "damaged" | "folder" | "unreadable";

@@ -1,15 +1,13 @@
 // Opens the segments found at startup: by their seal if there is one, otherwise by a scan.
 
-import type { BufferState } from "../counters/buffer-state.ts";
 import type { PointCounters } from "../counters/point-counters.ts";
-import { readFile, readPart, withFile, withRetries } from "../files/disk.ts";
-import { copyToQuarantine, moveToQuarantine } from "../files/quarantine.ts";
+import type { BufferState } from "../counters/state-file.ts";
+import { copyToQuarantine, moveToQuarantine, readFile, readPart, withFile, withRetries } from "../files/disk.ts";
 import { segmentHeaderBytes } from "../format/segment-header.ts";
 import { type SegmentIndex, scanSegment } from "../format/segment-index.ts";
-import type { LogEnvironment } from "./environment.ts";
-import { readSeal, repairSegment, sealBytes } from "./seal.ts";
-import { Segment } from "./segment.ts";
+import { type LogEnvironment, Segment } from "./segment.ts";
 import { type FoundFile, type FoundSegment, ownSegments, quarantine, tidy } from "./segment-finding.ts";
+import { readSeal, repairSegment, sealBytes } from "./segment-writer.ts";
 
 export interface OpeningOptions extends LogEnvironment {
   readonly folder: string;

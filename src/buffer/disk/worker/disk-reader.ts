@@ -3,10 +3,10 @@ import { Block, type BlockId } from "../../../core/block.ts";
 import type { BufferReader, Lane, Settlement, TakeOptions } from "../../../core/buffer.ts";
 import type { InputId } from "../../../core/point.ts";
 import { orAbort } from "../../../lib/flow/abort.ts";
-import type { LeasedBlock } from "../blocks/block-layout.ts";
+import type { LeasedBlock } from "../blocks/block-cut.ts";
 import type { InputTable } from "../format/input-table.ts";
 import { closedError } from "./group-commit.ts";
-import type { BareRequest, StoreReply } from "./protocol.ts";
+import type { BareRequest, StoreReply } from "./worker-port.ts";
 
 export interface DiskReaderOptions {
   readonly call: (request: BareRequest) => Promise<StoreReply>;

@@ -1,8 +1,8 @@
 // The log thread, which makes all disk calls. They block, so a disk that hangs delays only this thread.
 import "../../../lib/text/no-code-from-text.ts";
 import { randomBytes } from "node:crypto";
+import { nodeDisk } from "../files/disk.ts";
 import { lockFolder } from "../files/lock.ts";
-import { nodeDisk } from "../files/node-disk.ts";
 import { runLogThread } from "./store-server.ts";
 
 runLogThread({

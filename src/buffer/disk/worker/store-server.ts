@@ -3,13 +3,13 @@ import { parentPort } from "node:worker_threads";
 import { AgentError, reasonOf } from "../../../core/errors.ts";
 import type { InputId } from "../../../core/point.ts";
 import { RateLimit } from "../../../lib/flow/rate-limited-log.ts";
-import type { LeasedBlock, Taken } from "../blocks/block-layout.ts";
+import type { LeasedBlock, Taken } from "../blocks/block-cut.ts";
 import { type Disk, diskErrorCode, type Note, readOnlyDisk } from "../files/disk.ts";
 import type { FolderLock } from "../files/lock.ts";
 import { keepSameTime } from "../format/input-table.ts";
 import { Store } from "../log/store.ts";
-import type { LogEnvironment } from "../segments/environment.ts";
-import type { StoreOpened, StoreReply, StoreRequest, StoreStart } from "./protocol.ts";
+import type { LogEnvironment } from "../segments/segment.ts";
+import type { StoreOpened, StoreReply, StoreRequest, StoreStart } from "./worker-port.ts";
 
 export interface ServerEnvironment extends Omit<LogEnvironment, "note"> {
   /** Locks the folder, which exists by then, for this process. */

@@ -1,9 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { ByteReader, ByteWriter, crc32 } from "../../../../src/buffer/disk/files/bytes.ts";
-import { readColumns, writeColumns } from "../../../../src/buffer/disk/format/columns.ts";
+import { readColumns, SeriesSorter, writeColumns } from "../../../../src/buffer/disk/format/columns.ts";
 import { recordHeaderBytes, recordTypes, writeRecord } from "../../../../src/buffer/disk/format/record.ts";
-import { SeriesSorter } from "../../../../src/buffer/disk/format/series-sorter.ts";
 import { runs } from "../../../support/property.ts";
 
 interface Point {

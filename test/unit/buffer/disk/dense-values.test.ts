@@ -2,15 +2,10 @@ import { zstdCompressSync } from "node:zlib";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { ByteReader, ByteWriter } from "../../../../src/buffer/disk/files/bytes.ts";
-import {
-  readDenseColumns,
-  readPoints,
-  writeColumns,
-  writeDenseColumns,
-} from "../../../../src/buffer/disk/format/columns.ts";
-import { dictionaryOf } from "../../../../src/buffer/disk/format/dense-choice.ts";
-import { type RecordHeader, recordHeaderBytes } from "../../../../src/buffer/disk/format/record.ts";
-import { SeriesSorter } from "../../../../src/buffer/disk/format/series-sorter.ts";
+import { SeriesSorter, writeColumns } from "../../../../src/buffer/disk/format/columns.ts";
+import { dictionaryOf, writeDenseColumns } from "../../../../src/buffer/disk/format/dense-choice.ts";
+import { readDenseColumns } from "../../../../src/buffer/disk/format/dense-reader.ts";
+import { type RecordHeader, readPoints, recordHeaderBytes } from "../../../../src/buffer/disk/format/record.ts";
 import { coldCompress } from "../../../../src/buffer/disk/log/compactor.ts";
 import { runs } from "../../../support/property.ts";
 import { seeded } from "../../../support/runtime.ts";

@@ -2,8 +2,8 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { keptFileName } from "../../../../src/buffer/disk/blocks/kept-file.ts";
 import { keepSameTime } from "../../../../src/buffer/disk/format/input-table.ts";
+import { keptFileName } from "../../../../src/buffer/disk/segments/kept-times.ts";
 import {
   folder,
   group,

@@ -1,9 +1,8 @@
 // The times of inputs with `sameTime: keep` are known after a power cut.
 import { expect, test } from "vitest";
-import { KeptFile } from "../../../../src/buffer/disk/blocks/kept-file.ts";
 import type { Disk } from "../../../../src/buffer/disk/files/disk.ts";
 import { InputTable } from "../../../../src/buffer/disk/format/input-table.ts";
-import { KeptTimes } from "../../../../src/buffer/disk/segments/kept-times.ts";
+import { KeptFile, KeptTimes } from "../../../../src/buffer/disk/segments/kept-times.ts";
 import type { InputId } from "../../../../src/core/point.ts";
 import { failure, MemoryDisk } from "../../../support/memory-disk.ts";
 

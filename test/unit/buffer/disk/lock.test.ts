@@ -2,8 +2,8 @@
 import { cpSync, mkdirSync, readdirSync, renameSync, rmdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { openDiskBuffer } from "../../../../src/buffer/disk/disk-buffer.ts";
+import { nodeDisk } from "../../../../src/buffer/disk/files/disk.ts";
 import { type FolderLock, lockFolder } from "../../../../src/buffer/disk/files/lock.ts";
-import { nodeDisk } from "../../../../src/buffer/disk/files/node-disk.ts";
 import { bufferOptions } from "../../../../src/buffer/disk/options.ts";
 import type { PointBuffer } from "../../../../src/core/buffer.ts";
 import { AgentError } from "../../../../src/core/errors.ts";

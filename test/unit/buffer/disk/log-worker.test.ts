@@ -1,7 +1,6 @@
 // A log thread that is started before the options of its store are known.
 import { expect, test } from "vitest";
-import type { StoreStart } from "../../../../src/buffer/disk/worker/protocol.ts";
-import { openWorkerPort, startLogWorker } from "../../../../src/buffer/disk/worker/worker-port.ts";
+import { openWorkerPort, type StoreStart, startLogWorker } from "../../../../src/buffer/disk/worker/worker-port.ts";
 import { moment } from "../../../support/disk-store.ts";
 
 const start: StoreStart = {

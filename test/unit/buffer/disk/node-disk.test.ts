@@ -1,7 +1,7 @@
 import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, symlinkSync } from "node:fs";
 import { dirname } from "node:path";
 import { expect, test } from "vitest";
-import { nodeDisk } from "../../../../src/buffer/disk/files/node-disk.ts";
+import { nodeDisk } from "../../../../src/buffer/disk/files/disk.ts";
 import { append, moment, openStore } from "../../../support/disk-store.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";
 

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { RangeSet } from "../../../../src/buffer/disk/counters/range-set.ts";
+import { RangeSet } from "../../../../src/buffer/disk/counters/ranges.ts";
 import { runs } from "../../../support/property.ts";
 
 test("ranges hold the same numbers as a plain set", () => {

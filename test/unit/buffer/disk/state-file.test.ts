@@ -1,7 +1,6 @@
 // The slots of the state file after a kill and a power cut.
 import { expect, test } from "vitest";
-import type { BufferState } from "../../../../src/buffer/disk/counters/buffer-state.ts";
-import { StateFile } from "../../../../src/buffer/disk/counters/state-file.ts";
+import { type BufferState, StateFile } from "../../../../src/buffer/disk/counters/state-file.ts";
 import { folder } from "../../../support/disk-store.ts";
 import { MemoryDisk } from "../../../support/memory-disk.ts";
 import { seeded } from "../../../support/runtime.ts";

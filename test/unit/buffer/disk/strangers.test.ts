@@ -4,7 +4,7 @@
 import { mkdirSync, readdirSync } from "node:fs";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { nodeDisk } from "../../../../src/buffer/disk/files/node-disk.ts";
+import { nodeDisk } from "../../../../src/buffer/disk/files/disk.ts";
 import { bufferInspector } from "../../../../src/buffer/disk/inspector.ts";
 import { append, folder, moment, openStore, settle, type Triple, take, takeAll } from "../../../support/disk-store.ts";
 import { MemoryDisk } from "../../../support/memory-disk.ts";

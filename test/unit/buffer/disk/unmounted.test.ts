@@ -2,9 +2,8 @@
 import { mkdirSync, readdirSync, renameSync, rmSync, symlinkSync } from "node:fs";
 import { expect, test } from "vitest";
 import { openDiskBuffer } from "../../../../src/buffer/disk/disk-buffer.ts";
-import type { Disk } from "../../../../src/buffer/disk/files/disk.ts";
+import { type Disk, nodeDisk } from "../../../../src/buffer/disk/files/disk.ts";
 import { type FolderLock, lockFolder } from "../../../../src/buffer/disk/files/lock.ts";
-import { nodeDisk } from "../../../../src/buffer/disk/files/node-disk.ts";
 import { bufferOptions } from "../../../../src/buffer/disk/options.ts";
 import type { PointBuffer } from "../../../../src/core/buffer.ts";
 import { AgentError } from "../../../../src/core/errors.ts";

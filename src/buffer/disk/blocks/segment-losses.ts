@@ -1,13 +1,12 @@
-// Counts each stored point that has become unreadable once, and quarantines a copy of its bytes.
+// What of a segment is lost: damaged points, each counted once with a copy of its bytes in quarantine, and the points of
+// a dropped segment.
 import { attempt } from "../../../lib/flow/attempt.ts";
 import { joinedSpan, type LostRange, type LostSpan } from "../counters/point-counters.ts";
-import { type DiskFile, readPart, withFile } from "../files/disk.ts";
-import { copyToQuarantine } from "../files/quarantine.ts";
-import { readPoints } from "../format/columns.ts";
+import { copyToQuarantine, type DiskFile, readPart, withFile } from "../files/disk.ts";
+import { readPoints } from "../format/record.ts";
 import type { Damage, SegmentIndex } from "../format/segment-index.ts";
-import type { LogParts } from "../segments/environment.ts";
-import type { Segment } from "../segments/segment.ts";
-import { SegmentReader } from "../segments/segment-reader.ts";
+import { type LogParts, type Segment, SegmentReader } from "../segments/segment.ts";
+import type { Lease, SeriesTimes } from "./lease.ts";
 
 export type DamagedRange = Omit<Damage, "offset" | "bytes">;
 
@@ -135,4 +134,89 @@ export function unsettledInRecords(
     else onDamage(from, to, i);
   }
   return unsettled;
+}
+
+/** Maximum ranges reported per segment. Beyond it, ranges with the smallest gap between them are joined. */
+const mostRanges = 8;
+
+/** The number and times of the points of a dropped segment that are neither settled nor leased. */
+export interface SegmentLoss {
+  readonly ranges: readonly LostRange[];
+  readonly leased: ReadonlyMap<number, SeriesTimes>;
+}
+
+/** A single range, if the segment cannot be read or none of it was settled or leased. */
+export function wholeLoss(segment: Segment, leasedPoints: number): SegmentLoss {
+  const { earliest, latest, first, endSequence } = segment;
+  const points = segment.unsettledPoints - leasedPoints;
+  const isWhole = points === segment.points;
+  const place = isWhole ? { first, end: endSequence } : {};
+  return { ranges: [{ points, from: earliest, to: latest, ...place }], leased: new Map() };
+}
+
+/** The loss of a segment of which some points were settled or leased: reads it. */
+export function segmentLoss(
+  segment: Segment,
+  index: SegmentIndex,
+  reader: SegmentReader,
+  blocks: ReadonlyMap<number, Lease>,
+): SegmentLoss {
+  const { settled, taken } = segment;
+  const leases = Array.from(blocks, ([id, lease]) => ({
+    id,
+    ranges: new Map(Array.from(lease.parts(), (part) => [part.place, part.ranges])),
+    times: new Map<number, { from: number; to: number }>(),
+  }));
+  const ranges: PlacedRange[] = [];
+  let left = segment.unsettledPoints;
+  for (let i = 0; i < index.sequences.length; i++) {
+    const [first, end] = index.rangeOf(i);
+    const lost = { points: 0, from: Number.POSITIVE_INFINITY, to: Number.NEGATIVE_INFINITY, first, end };
+    if (!taken.whole.touches(first, end) && !taken.mayTouchSeries(first, end)) {
+      lost.points = end - first;
+      lost.from = index.earliest[i]!;
+      lost.to = index.latest[i]!;
+    } else if (!settled.coversAll(first, end))
+      reader.visit(i, (place, times) => {
+        if (settled.covers(place, first, end)) return;
+        const [from, to] = [times[0]!, times.at(-1)!];
+        if (!taken.covers(place, first, end)) {
+          lost.points += times.length;
+          extend(lost, from, to);
+          return;
+        }
+        left -= times.length;
+        const spans = leases.find(({ ranges }) => ranges.get(place)?.covers(first, end))?.times;
+        const span = spans?.get(place);
+        if (span) extend(span, from, to);
+        else spans?.set(place, { from, to });
+      });
+    if (lost.points === 0) continue;
+    left -= lost.points;
+    const last = ranges.at(-1);
+    if (last?.end === first) ranges.push(together(ranges.pop()!, lost));
+    else ranges.push(lost);
+  }
+  const rest: LostRange[] = left > 0 ? [{ points: left, from: segment.earliest, to: segment.latest }] : [];
+  return { ranges: [...fewer(ranges), ...rest], leased: new Map(leases.map(({ id, times }) => [id, times])) };
+}
+
+type PlacedRange = LostRange & { readonly first: number; readonly end: number };
+
+function extend(span: { from: number; to: number }, from: number, to: number): void {
+  span.from = Math.min(span.from, from);
+  span.to = Math.max(span.to, to);
+}
+
+const together = (a: PlacedRange, b: PlacedRange) => ({ ...joinedSpan(a, b), first: a.first, end: b.end });
+
+function fewer(ranges: readonly PlacedRange[]): PlacedRange[] {
+  const kept = [...ranges];
+  while (kept.length > mostRanges) {
+    let closest = 1;
+    const gap = (i: number) => kept[i]!.first - kept[i - 1]!.end;
+    for (let i = 2; i < kept.length; i++) if (gap(i) < gap(closest)) closest = i;
+    kept.splice(closest - 1, 2, together(kept[closest - 1]!, kept[closest]!));
+  }
+  return kept;
 }
