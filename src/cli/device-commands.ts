@@ -1,6 +1,6 @@
 // Declares the commands about devices and their certificates.
 import { InvalidArgumentError, Option } from "commander";
-import type { ProtocolTexts } from "../discover/protocols.ts";
+import type { ProtocolTexts } from "../discover/device/protocols.ts";
 import { recipeNames } from "./discover/recipes.ts";
 import { type CommandLine, jsonOption, numberFrom, parseDurationArgument, parsedOption } from "./shared/arguments.ts";
 

@@ -1,6 +1,6 @@
 // The arguments of `tagferry init`. Flags about a source follow the `--source` they belong to.
 import { InvalidArgumentError, Option } from "commander";
-import type { ProtocolTexts } from "../discover/protocols.ts";
+import type { ProtocolTexts } from "../discover/device/protocols.ts";
 import { securityModes } from "../lib/text/security-mode.ts";
 import type { InitOptions, SourceAnswers } from "./configure/init-options.ts";
 import { type CommandLine, parsedOption } from "./shared/arguments.ts";

@@ -1,7 +1,7 @@
 // Declares the command line. Each command loads its own file when it runs.
 import { Argument, Command, CommanderError } from "commander";
 import { reasonOf, remedyOf } from "../core/errors.ts";
-import type { ProtocolTexts } from "../discover/protocols.ts";
+import type { ProtocolTexts } from "../discover/device/protocols.ts";
 import { withoutSecrets } from "../lib/text/without-secrets.ts";
 import { shells } from "./configure/completion.ts";
 import { addDeviceCommands } from "./device-commands.ts";
@@ -37,7 +37,7 @@ export async function runCommand(args: readonly string[], io: Console): Promise<
   return await exitStatusOf(async () => {
     try {
       const needsDrivers = !withoutDrivers.includes(args[0] ?? "");
-      const line = commands(io, needsDrivers ? await import("../discover/protocols.ts") : noTexts);
+      const line = commands(io, needsDrivers ? await import("../discover/device/protocols.ts") : noTexts);
       await line.program.parseAsync(args, { from: "user" });
       return line.status;
     } catch (error) {

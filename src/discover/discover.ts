@@ -10,15 +10,15 @@ import type { Source } from "../core/source.ts";
 import { orAbort } from "../lib/flow/abort.ts";
 import { withoutSecrets } from "../lib/text/without-secrets.ts";
 import { drivers } from "../source/registry.ts";
-import { loadWith, newFile, obstacleTo } from "./config-files.ts";
-import { undecided, withAccess } from "./contact.ts";
-import { templateNames } from "./input-names.ts";
-import { Looks } from "./looks.ts";
-import { type ConfigPlace, type Proposal, propose } from "./proposal.ts";
-import { addressExamples, certificateStores, knownCertificates } from "./protocols.ts";
-import * as requests from "./requests.ts";
-import { addressTarget, sourceTarget } from "./target.ts";
-import { type ReloadResult, write } from "./write.ts";
+import { loadWith, newFile, obstacleTo } from "./change/config-files.ts";
+import { type ConfigPlace, type Proposal, propose } from "./change/proposal.ts";
+import { type ReloadResult, write } from "./change/write.ts";
+import { undecided, withAccess } from "./device/contact.ts";
+import { Looks } from "./device/looks.ts";
+import { addressExamples, certificateStores, knownCertificates } from "./device/protocols.ts";
+import * as requests from "./device/requests.ts";
+import { addressTarget, sourceTarget } from "./device/target.ts";
+import { templateNames } from "./tags/input-names.ts";
 
 export interface DiscoverParts extends ConfigPlace {
   /** Takes up the configuration. Never rejects. */

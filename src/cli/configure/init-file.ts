@@ -1,6 +1,6 @@
 // The configuration that `tagferry init` writes, with comments for manual editing. Pure.
-import { includeLine } from "../../discover/config-files.ts";
-import { type InitSource, sourceText, yamlText as text } from "../../discover/source-yaml.ts";
+import { includeLine } from "../../discover/change/config-files.ts";
+import { type InitSource, sourceText, yamlText as text } from "../../discover/tags/source-yaml.ts";
 
 export interface InitAnswers {
   readonly file: string;

@@ -7,7 +7,7 @@ import { agentOptions, sourceName } from "../../config/format/file-schema.ts";
 import { checkNode } from "../../config/nodes/check-node.ts";
 import { formatIssue, Issues } from "../../config/nodes/issue.ts";
 import { AgentError } from "../../core/errors.ts";
-import { driverOfAddress } from "../../discover/protocols.ts";
+import { driverOfAddress } from "../../discover/device/protocols.ts";
 import { securityModes } from "../../lib/text/security-mode.ts";
 import { holdsUser } from "../../lib/text/without-secrets.ts";
 import { drivers } from "../../source/registry.ts";

@@ -3,10 +3,9 @@
 import { dataDirOf, nameOf } from "../../config/files/environment.ts";
 import { agentOptions } from "../../config/format/file-schema.ts";
 import { AgentError } from "../../core/errors.ts";
-import type { BrowsedDevice } from "../../discover/browsed.ts";
-import { addressExamples } from "../../discover/protocols.ts";
-import { configuredUrl, type InitSource } from "../../discover/source-yaml.ts";
-import { browsedYaml } from "../../discover/tags-yaml.ts";
+import { addressExamples } from "../../discover/device/protocols.ts";
+import { type BrowsedDevice, browsedYaml } from "../../discover/tags/browsed.ts";
+import { configuredUrl, type InitSource } from "../../discover/tags/source-yaml.ts";
 import { serviceOptions } from "../../upload/client/options.ts";
 import type { InitAnswers } from "./init-file.ts";
 import { type InitOptions, passwordPlace, sourceAddressProblem } from "./init-options.ts";

@@ -2,7 +2,7 @@
 
 import { dirname, resolve } from "node:path";
 import { AgentError } from "../../core/errors.ts";
-import type { InitSource } from "../../discover/source-yaml.ts";
+import type { InitSource } from "../../discover/tags/source-yaml.ts";
 import { fileProblem } from "../../lib/files/file-problem.ts";
 import { withoutSecrets } from "../../lib/text/without-secrets.ts";
 import type { Console } from "../terminal/console.ts";

@@ -1,7 +1,7 @@
 // `tagferry trust`: certificates of devices. The operator compares and decides; nothing is trusted automatically.
 import { loadConfig } from "../../config/load.ts";
 import type { KnownCertificate } from "../../core/commissioning.ts";
-import { certificateStores, knownCertificates, protocolsWith } from "../../discover/protocols.ts";
+import { certificateStores, knownCertificates, protocolsWith } from "../../discover/device/protocols.ts";
 import { visible } from "../../lib/text/visible.ts";
 import type { ConfigOptions } from "../shared/arguments.ts";
 import type { Console } from "../terminal/console.ts";

@@ -42,7 +42,7 @@ export const discoverAblations: readonly Ablation[] = [
   },
   {
     safeguard: "writing no file that was changed meanwhile",
-    file: "discover/write.ts",
+    file: "discover/change/write.ts",
     code: '  if (textHash(await textOf(file)) !== proposal.base) return { outcome: "stale" };\n',
     without: "",
     test: write,
@@ -50,7 +50,7 @@ export const discoverAblations: readonly Ablation[] = [
   },
   {
     safeguard: "leaving what another program wrote in the meantime",
-    file: "discover/write.ts",
+    file: "discover/change/write.ts",
     code: "  if (textHash(await textOf(file)) === result) {",
     without: '  if (file !== "") {',
     test: write,
@@ -58,7 +58,7 @@ export const discoverAblations: readonly Ablation[] = [
   },
   {
     safeguard: "replacing no file by that of a password",
-    file: "discover/write.ts",
+    file: "discover/change/write.ts",
     code: 'open(file, "wx", 0o600)',
     without: 'open(file, "w", 0o600)',
     test: write,
@@ -66,7 +66,7 @@ export const discoverAblations: readonly Ablation[] = [
   },
   {
     safeguard: "a name for the file of a password that is free",
-    file: "discover/proposal.ts",
+    file: "discover/change/proposal.ts",
     code: '(await textOf(join(folder, name)).catch(() => "")) !== undefined',
     without: "n < 0",
     test: requests,
@@ -74,7 +74,7 @@ export const discoverAblations: readonly Ablation[] = [
   },
   {
     safeguard: "a bound on the devices that pages look at",
-    file: "discover/looks.ts",
+    file: "discover/device/looks.ts",
     code: "if (this.#open.size + this.#opening >= mostLooks)",
     without: "if (this.#open.size < 0)",
     test: requests,
@@ -90,14 +90,14 @@ export const discoverAblations: readonly Ablation[] = [
   },
   {
     safeguard: "a bound on the nodes that are kept",
-    file: "discover/collected.ts",
+    file: "discover/device/collected.ts",
     code: "this.nodes.size >= mostNodes",
     without: "this.nodes.size < 0",
     test: collected,
   },
   {
     safeguard: "closing a connection that no page asks for",
-    file: "discover/looks.ts",
+    file: "discover/device/looks.ts",
     code: "      void this.#closeWhenIdle(look.id, stop.signal);\n",
     without: "",
     test: requests,
@@ -105,7 +105,7 @@ export const discoverAblations: readonly Ablation[] = [
   },
   {
     safeguard: "changing no file that is a link",
-    file: "discover/config-files.ts",
+    file: "discover/change/config-files.ts",
     code: "  if (!there.isFile()) return `${file} is not a regular file`;\n",
     without: "",
     test: requests,
@@ -113,7 +113,7 @@ export const discoverAblations: readonly Ablation[] = [
   },
   {
     safeguard: "trusting the compared certificate only",
-    file: "discover/contact.ts",
+    file: "discover/device/contact.ts",
     code: "trust === sha256",
     without: "trust !== undefined",
     test: opcua,
@@ -121,7 +121,7 @@ export const discoverAblations: readonly Ablation[] = [
   },
   {
     safeguard: "comparing the certificate that encrypts an empty password",
-    file: "discover/contact.ts",
+    file: "discover/device/contact.ts",
     code: "username === undefined || allowInsecurePassword",
     without: "password === undefined || allowInsecurePassword",
     test: opcua,
@@ -129,7 +129,7 @@ export const discoverAblations: readonly Ablation[] = [
   },
   {
     safeguard: "writing an empty password where a login needs one",
-    file: "discover/proposal.ts",
+    file: "discover/change/proposal.ts",
     code: 'needsPassword ? "" : undefined',
     without: "undefined",
     test: opcua,
@@ -145,28 +145,28 @@ export const discoverAblations: readonly Ablation[] = [
   },
   {
     safeguard: "taking back a file that the agent refuses",
-    file: "discover/write.ts",
+    file: "discover/change/write.ts",
     code: "    if (before === undefined) await rm(file);",
     without: "    if (before === undefined) return;",
     test: opcua,
   },
   {
     safeguard: "hiding secrets in the lines around a change",
-    file: "discover/difference.ts",
+    file: "discover/change/config-files.ts",
     code: "...range(from, same).map((i) => ` ${shownLine(old, i)}`),",
     without: "...range(0, same).map((i) => ` ${old[i]}`),",
     test: opcua,
   },
   {
     safeguard: "hiding secrets in a changed line",
-    file: "discover/difference.ts",
+    file: "discover/change/config-files.ts",
     code: "isAddition ? next[i] : shownLine(next, i)",
     without: "next[i]",
     test: "unit/discover/difference.test.ts",
   },
   {
     safeguard: "names of a device that are no references to files of the agent",
-    file: "discover/tags-yaml.ts",
+    file: "discover/tags/browsed.ts",
     code: 'text.replaceAll("${", () => "$${")',
     without: "text",
     test: "unit/discover/tags-yaml.test.ts",

@@ -1,7 +1,7 @@
 // Adding tags to the text of a configuration: every other line stays as it is.
 import { expect, test } from "vitest";
 import { parse } from "yaml";
-import { addTags, definesSource, tagsLike } from "../../../src/discover/add-tags.ts";
+import { addTags, definesSource, tagsLike } from "../../../src/discover/change/add-tags.ts";
 
 const tag = { text: "{ input: new, node: n }" };
 const onUnit = (unit: number) => ({ unit, text: `{ input: u${unit}, at: "hr:1 u16" }` });

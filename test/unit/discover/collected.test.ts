@@ -1,7 +1,7 @@
 // What a device without a tree has given so far, for a page that lists it.
 import { expect, test } from "vitest";
 import type { BrowsedNode } from "../../../src/core/commissioning.ts";
-import { collect } from "../../../src/discover/collected.ts";
+import { collect } from "../../../src/discover/device/collected.ts";
 import { eventually } from "../../support/eventually.ts";
 
 const { signal } = new AbortController();

@@ -1,7 +1,7 @@
 // The difference that a person sees before a file is written: without the secrets of the file.
 import { expect, test } from "vitest";
-import { addTags } from "../../../src/discover/add-tags.ts";
-import { difference } from "../../../src/discover/difference.ts";
+import { addTags } from "../../../src/discover/change/add-tags.ts";
+import { difference } from "../../../src/discover/change/config-files.ts";
 
 const tag = { text: "{ input: new, topic: t }" };
 

@@ -1,6 +1,6 @@
 // Input IDs of found tags, by template.
 import { expect, test } from "vitest";
-import { inputFrom, uniqueInput, usualInput } from "../../../src/discover/input-names.ts";
+import { inputFrom, uniqueInput, usualInput } from "../../../src/discover/tags/input-names.ts";
 
 const temp = { path: ["Plant", "Line 1", "Temp"], address: "nsu=urn:plc;s=Temp", tag: { node: "nsu=urn:plc;s=Temp" } };
 const meter = { path: ["unit 3", "hr:40 (40041)"], address: "hr:40 u16", tag: { unit: 3, at: "hr:40 u16" } };

@@ -1,6 +1,6 @@
 // Connections that the page "Add tags" opens end when no page uses them.
 import { expect, test } from "vitest";
-import { Looks } from "../../../src/discover/looks.ts";
+import { Looks } from "../../../src/discover/device/looks.ts";
 import { simulatorDriver } from "../../../src/source/simulator/driver.ts";
 import { ManualClock, testRuntime } from "../../support/runtime.ts";
 

@@ -1,7 +1,7 @@
 // Tags to paste: which are active, and which the user has to choose.
 import { expect, test } from "vitest";
 import { parse } from "yaml";
-import { browsedYaml, tagEntry } from "../../../src/discover/tags-yaml.ts";
+import { browsedYaml, tagEntry } from "../../../src/discover/tags/browsed.ts";
 import { head, load, withPassword } from "../../support/config.ts";
 
 const register = (address: number, type = "u16", value = 42) => ({

@@ -1,9 +1,9 @@
 // A file is written as it was shown, next to other programs that write it at the same time.
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { textHash } from "../../../src/discover/config-files.ts";
-import type { Proposal } from "../../../src/discover/proposal.ts";
-import { write } from "../../../src/discover/write.ts";
+import { textHash } from "../../../src/discover/change/config-files.ts";
+import type { Proposal } from "../../../src/discover/change/proposal.ts";
+import { write } from "../../../src/discover/change/write.ts";
 import { type TemporaryFolder, temporaryFolder } from "../../support/temporary-folder.ts";
 
 const foreign = "sources: {} # by another program\n";

@@ -7,8 +7,8 @@ import type {
   ExploredNode,
   ExploreQuery,
   Explorer,
-} from "../core/commissioning.ts";
-import type { Clock } from "../core/runtime.ts";
+} from "../../core/commissioning.ts";
+import type { Clock } from "../../core/runtime.ts";
 
 /** Most nodes that are kept. */
 const mostNodes = 20_000;

@@ -11,10 +11,10 @@ import {
   type YAMLSeq,
 } from "yaml";
 import { z } from "zod";
-import type { BrowsedNode } from "../core/commissioning.ts";
-import { AgentError } from "../core/errors.ts";
-import { attempt } from "../lib/flow/attempt.ts";
-import { deviceLines } from "./tags-yaml.ts";
+import type { BrowsedNode } from "../../core/commissioning.ts";
+import { AgentError } from "../../core/errors.ts";
+import { attempt } from "../../lib/flow/attempt.ts";
+import { deviceLines } from "../tags/browsed.ts";
 
 /** What is written otherwise, as a table or a template, counts as empty. */
 const writtenTags = z.array(z.record(z.string(), z.unknown())).catch([]);

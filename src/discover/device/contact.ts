@@ -1,8 +1,8 @@
 // Decides what a person must decide before the first connection to a typed address. `init` asks the same.
-import type { BrowseTarget, KnownCertificate, OfferedEndpoint } from "../core/commissioning.ts";
-import type { Driver } from "../core/driver.ts";
-import type { Runtime } from "../core/runtime.ts";
-import { leavesMachine } from "../lib/network/loopback.ts";
+import type { BrowseTarget, KnownCertificate, OfferedEndpoint } from "../../core/commissioning.ts";
+import type { Driver } from "../../core/driver.ts";
+import type { Runtime } from "../../core/runtime.ts";
+import { leavesMachine } from "../../lib/network/loopback.ts";
 import { addressOverTls, hasOption } from "./protocols.ts";
 import type { OpenRequest } from "./requests.ts";
 

@@ -1,9 +1,9 @@
 // The devices that pages look at now. Each is closed when no page asks for it any more.
 import { randomBytes } from "node:crypto";
-import type { BrowseTarget, Explorer } from "../core/commissioning.ts";
-import type { Driver } from "../core/driver.ts";
-import { AgentError } from "../core/errors.ts";
-import type { Runtime } from "../core/runtime.ts";
+import type { BrowseTarget, Explorer } from "../../core/commissioning.ts";
+import type { Driver } from "../../core/driver.ts";
+import { AgentError } from "../../core/errors.ts";
+import type { Runtime } from "../../core/runtime.ts";
 import { collect, followListener } from "./collected.ts";
 
 /** A connection that a page has opened. */

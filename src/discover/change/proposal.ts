@@ -1,13 +1,19 @@
 // What would be written for the chosen nodes: the file, its difference, and the result of checking the configuration.
 import { dirname, join, resolve } from "node:path";
-import type { Environment } from "../config/files/environment.ts";
-import type { Config } from "../config/format/config.ts";
-import { configIssues } from "../config/load.ts";
-import { type ConfigIssue, formatIssue } from "../config/nodes/issue.ts";
-import { AgentError, isAgentError } from "../core/errors.ts";
+import type { Environment } from "../../config/files/environment.ts";
+import type { Config } from "../../config/format/config.ts";
+import { configIssues } from "../../config/load.ts";
+import { type ConfigIssue, formatIssue } from "../../config/nodes/issue.ts";
+import { AgentError, isAgentError } from "../../core/errors.ts";
+import type { Look } from "../device/looks.ts";
+import type { ProposeRequest } from "../device/requests.ts";
+import { deviceLines, literal, tagEntry } from "../tags/browsed.ts";
+import { inputFrom, uniqueInput } from "../tags/input-names.ts";
+import { configuredUrl, sourceText } from "../tags/source-yaml.ts";
 import { addTags, type NewTag, tagsLike } from "./add-tags.ts";
 import {
   assertFree,
+  difference,
   fileOfSource,
   loadWith,
   newFile,
@@ -17,12 +23,6 @@ import {
   textHash,
   textOf,
 } from "./config-files.ts";
-import { difference } from "./difference.ts";
-import { inputFrom, uniqueInput } from "./input-names.ts";
-import type { Look } from "./looks.ts";
-import type { ProposeRequest } from "./requests.ts";
-import { configuredUrl, sourceText } from "./source-yaml.ts";
-import { deviceLines, literal, tagEntry } from "./tags-yaml.ts";
 
 export interface Proposal {
   /** Absolute path of the file to write. */

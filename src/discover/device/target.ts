@@ -1,14 +1,14 @@
 // The device that is browsed: a typed address, or a source of a configuration with its access options.
 import { resolve } from "node:path";
-import type { Config } from "../config/format/config.ts";
-import { joinNames } from "../config/nodes/suggest.ts";
-import { sourceAddress } from "../config/source-address.ts";
-import type { BrowseTarget } from "../core/commissioning.ts";
-import type { Driver } from "../core/driver.ts";
-import { AgentError } from "../core/errors.ts";
-import { Secret } from "../core/secret.ts";
-import { holdsUser, shownValue, withoutSecrets } from "../lib/text/without-secrets.ts";
-import { drivers } from "../source/registry.ts";
+import type { Config } from "../../config/format/config.ts";
+import { joinNames } from "../../config/nodes/suggest.ts";
+import { sourceAddress } from "../../config/source-address.ts";
+import type { BrowseTarget } from "../../core/commissioning.ts";
+import type { Driver } from "../../core/driver.ts";
+import { AgentError } from "../../core/errors.ts";
+import { Secret } from "../../core/secret.ts";
+import { holdsUser, shownValue, withoutSecrets } from "../../lib/text/without-secrets.ts";
+import { drivers } from "../../source/registry.ts";
 import { addressExamples, driverOfAddress } from "./protocols.ts";
 
 export interface FoundTarget {

@@ -1,5 +1,5 @@
 // A source as the entry that `init` and the page write. Pure.
-import { drivers } from "../source/registry.ts";
+import { drivers } from "../../source/registry.ts";
 
 export interface InitSource {
   readonly name: string;

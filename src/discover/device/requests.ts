@@ -1,9 +1,9 @@
 // What a page may ask for. Every member is checked and bounded, since it comes from a network.
 import { z } from "zod";
-import { sourceName } from "../config/format/file-schema.ts";
-import { securityModes } from "../lib/text/security-mode.ts";
-import { browsedNode } from "./browsed.ts";
-import { longestInput } from "./input-names.ts";
+import { sourceName } from "../../config/format/file-schema.ts";
+import { securityModes } from "../../lib/text/security-mode.ts";
+import { browsedNode } from "../tags/browsed.ts";
+import { longestInput } from "../tags/input-names.ts";
 
 const text = (most: number) => z.string().max(most);
 const key = text(2_000);

@@ -1,8 +1,8 @@
 // Texts about protocols for help, questions and messages, generated from the drivers.
-import { joinNames } from "../config/nodes/suggest.ts";
-import type { KnownCertificate, TrustStore } from "../core/commissioning.ts";
-import type { Driver } from "../core/driver.ts";
-import { drivers } from "../source/registry.ts";
+import { joinNames } from "../../config/nodes/suggest.ts";
+import type { KnownCertificate, TrustStore } from "../../core/commissioning.ts";
+import type { Driver } from "../../core/driver.ts";
+import { drivers } from "../../source/registry.ts";
 
 export interface ProtocolTexts {
   protocolsWith(member: keyof Driver): string;

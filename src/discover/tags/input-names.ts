@@ -1,5 +1,5 @@
 // Input IDs for what browsing found: the usual one, or one made by a template. Pure.
-import type { BrowsedNode } from "../core/commissioning.ts";
+import type { BrowsedNode } from "../../core/commissioning.ts";
 
 export const longestInput = 128;
 

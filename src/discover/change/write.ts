@@ -1,7 +1,7 @@
 // Writes what a person has seen as a difference, and takes it up. What the agent refuses is taken back.
 import { open, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
-import { ownAs, syncName, writeAtomically } from "../lib/files/atomic-file.ts";
+import { ownAs, syncName, writeAtomically } from "../../lib/files/atomic-file.ts";
 import { textHash, textOf } from "./config-files.ts";
 import type { Proposal } from "./proposal.ts";
 
