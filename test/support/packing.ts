@@ -2,7 +2,7 @@
 import { Block, type BlockId, type Series } from "../../src/core/block.ts";
 import type { Lane } from "../../src/core/buffer.ts";
 import type { Steps } from "../../src/lib/flow/in-slices.ts";
-import { Envelope, type PackedPlan } from "../../src/upload/packing/frame-plan.ts";
+import { Envelope, type PackedPlan } from "../../src/upload/packing/frame.ts";
 import { Packer } from "../../src/upload/packing/packer.ts";
 import type { SeriesQueue } from "../../src/upload/series/series-queue.ts";
 import { Window } from "../../src/upload/window/window.ts";

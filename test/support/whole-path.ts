@@ -16,7 +16,7 @@ import { epochMicros } from "../../src/core/point.ts";
 import type { Delivery, Source } from "../../src/core/source.ts";
 import { batchDelivery, readingsOf } from "../../src/lib/readings/reading-batch.ts";
 import { openMapping } from "../../src/mapping/source-mapping.ts";
-import { FrameWriter } from "../../src/upload/packing/frame-writer.ts";
+import { FrameWriter } from "../../src/upload/packing/frame.ts";
 import { folder, inProcess } from "./disk-store.ts";
 import { rule } from "./mapping.ts";
 import { failure, MemoryDisk } from "./memory-disk.ts";

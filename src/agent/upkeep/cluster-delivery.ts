@@ -15,7 +15,7 @@ import type { SignalCatalog } from "../../core/signal.ts";
 import { whenAborted } from "../../lib/flow/abort.ts";
 import { BackOff } from "../../lib/flow/back-off.ts";
 import { repeat } from "../../lib/flow/repeat.ts";
-import { acceptsConnections, peerOf } from "../../upload/client/connection-test.ts";
+import { acceptsConnections, peerOf } from "../../upload/client/http-post.ts";
 import type { ServiceOptions } from "../../upload/client/options.ts";
 import { ClusterSources, type ClusterSourcesOptions } from "./cluster-sources.ts";
 import { openClusterTerm } from "./cluster-terms.ts";

@@ -1,19 +1,19 @@
 // Connections to one origin, directly or through a proxy: undici pools with the limits of this program. Connections
 // stay open as long as they work. The host name is therefore resolved periodically, so that a moved service is noticed
-// while its old address still answers.
+// while its old address still answers. Counts the bytes that the connections carry.
 
 import { ADDRCONFIG, type LookupAddress, type LookupAllOptions } from "node:dns";
 import { lookup } from "node:dns/promises";
 import { isIP, type LookupFunction, type Socket } from "node:net";
+import { TLSSocket } from "node:tls";
 import type { buildConnector, Dispatcher } from "undici";
 import connectMethod from "undici/lib/api/api-connect.js";
 import buildConnect from "undici/lib/core/connect.js";
 import BareDispatcher from "undici/lib/dispatcher/dispatcher.js";
 import Pool from "undici/lib/dispatcher/pool.js";
 import ProxyAgent from "undici/lib/dispatcher/proxy-agent.js";
-import type { Clock } from "../../core/runtime.ts";
+import type { Clock, Metrics } from "../../core/runtime.ts";
 import type { Secret } from "../../core/secret.ts";
-import type { NetworkBytes } from "./network-bytes.ts";
 
 export interface ConnectionOptions {
   readonly origin: string;
@@ -202,4 +202,73 @@ export class Addresses {
     this.#question = question;
     return question.answer;
   }
+}
+
+const bytes = {
+  name: "upload_network_bytes_total",
+  help: "Bytes exchanged with the service in both directions, with TLS and HTTP headers, without those of IP and TCP",
+  labels: ["direction"],
+} as const;
+
+interface Counted {
+  readonly bytesWritten: number;
+  readonly bytesRead: number;
+}
+
+/** Bytes exchanged with the service on its TCP connections, with TLS and HTTP headers. Excludes IP and TCP headers. */
+export class NetworkBytes {
+  readonly #metrics: Metrics;
+  readonly #known = new Map<Socket, Counted>();
+  #sent = 0;
+  #received = 0;
+
+  constructor(metrics: Metrics) {
+    this.#metrics = metrics;
+  }
+
+  /** Counts a connection from now on, with what it has carried before. */
+  watch(socket: Socket): void {
+    this.#known.set(socket, { bytesWritten: 0, bytesRead: 0 });
+    socket.once("close", () => {
+      this.#count(socket);
+      this.#known.delete(socket);
+    });
+  }
+
+  /** Totals since the start. */
+  read(): { readonly sentBytes: number; readonly receivedBytes: number } {
+    for (const socket of this.#known.keys()) this.#count(socket);
+    return { sentBytes: this.#sent, receivedBytes: this.#received };
+  }
+
+  #count(socket: Socket): void {
+    const before = this.#known.get(socket);
+    const now = countsOf(socket);
+    if (!before || !now) return;
+    this.#known.set(socket, now);
+    const sent = now.bytesWritten - before.bytesWritten;
+    const received = now.bytesRead - before.bytesRead;
+    this.#sent += sent;
+    this.#received += received;
+    this.#metrics.counter(bytes).add(sent, { direction: "sent" });
+    this.#metrics.counter(bytes).add(received, { direction: "received" });
+  }
+}
+
+/** A TLS socket counts what it encrypts; the TCP connection below it is in fields that Node does not document. */
+function countsOf(socket: Socket): Counted | undefined {
+  if (!(socket instanceof TLSSocket)) return { bytesWritten: socket.bytesWritten, bytesRead: socket.bytesRead };
+  const below: unknown = handleOf(socket, "_handle", "_parent");
+  return isCounted(below) ? { bytesWritten: below.bytesWritten, bytesRead: below.bytesRead } : undefined;
+}
+
+function handleOf(value: unknown, ...path: readonly string[]): unknown {
+  return path.reduce<unknown>(
+    (from, name) => (typeof from === "object" && from !== null ? Reflect.get(from, name) : undefined),
+    value,
+  );
+}
+
+function isCounted(value: unknown): value is Counted {
+  return typeof handleOf(value, "bytesWritten") === "number" && typeof handleOf(value, "bytesRead") === "number";
 }

@@ -10,8 +10,8 @@ import { fileProblem } from "../../lib/files/file-problem.ts";
 import { readStateFile } from "../../lib/files/state-file.ts";
 import { orAbort } from "../../lib/flow/abort.ts";
 import { BackOff } from "../../lib/flow/back-off.ts";
+import type { NetworkBytes } from "./connections.ts";
 import { type HttpPost, type HttpPostOptions, openHttpPost } from "./http-post.ts";
-import type { NetworkBytes } from "./network-bytes.ts";
 import type { ServiceOptions } from "./options.ts";
 
 export interface Credentials extends AsyncDisposable {

@@ -1,13 +1,16 @@
-// HTTP POST to one URL over persistent connections.
+// HTTP POST to one URL over persistent connections, and whether its service accepts connections at all.
+
+import { once } from "node:events";
 import { readFile } from "node:fs/promises";
+import { connect, type LookupFunction } from "node:net";
 import type { Dispatcher } from "undici";
 import { AgentError, reasonOf } from "../../core/errors.ts";
 import type { EpochMicros } from "../../core/point.ts";
 import type { Clock } from "../../core/runtime.ts";
+import type { Secret } from "../../core/secret.ts";
 import type { RequestTurn } from "../../core/sink.ts";
 import { fileProblem } from "../../lib/files/file-problem.ts";
 import { deadline, isAbort, orAbort } from "../../lib/flow/abort.ts";
-import { acceptsConnections, peerOf } from "./connection-test.ts";
 import { Addresses, type ConnectionOptions, type Connections, openConnections, type Resolve } from "./connections.ts";
 
 export interface HttpAnswer {
@@ -206,5 +209,39 @@ function untrusted(error: unknown, now: EpochMicros): string | undefined {
         reasons[error.code] ?? (aboutCertificates.test(error.code) ? "its certificate is invalid" : undefined);
       return reason && `${reason} (${reasonOf(error)})`;
     }
+  }
+}
+
+/** Slower connections are left to the requests. */
+const probeWithinMs = 1_000;
+
+export interface PeerAddress {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** Where connections for requests to `url` go: to the proxy if there is one. */
+export function peerOf(url: string, proxy?: Secret): PeerAddress {
+  const { protocol, hostname, port } = new URL(proxy?.reveal() ?? url);
+  return { host: hostname.replace(/^\[|\]$/g, ""), port: Number(port) || (protocol === "https:" ? 443 : 80) };
+}
+
+/** Whether the peer accepts a TCP connection within 1 s. Rejects with `signal.reason` only. */
+export async function acceptsConnections(
+  peer: PeerAddress,
+  signal: AbortSignal,
+  lookup?: LookupFunction,
+): Promise<boolean> {
+  using limit = deadline(probeWithinMs, signal, () => new Error("no connection in time"));
+  const socket = connect({ ...peer, ...(lookup && { lookup }) });
+  try {
+    await once(socket, "connect", { signal: limit.signal });
+    return true;
+  } catch {
+    signal.throwIfAborted();
+    return false;
+  } finally {
+    // Ignores later errors of the closed connection.
+    socket.on("error", () => {}).destroy();
   }
 }

@@ -4,10 +4,9 @@ import type { Runtime } from "../../core/runtime.ts";
 import type { Outcome, RequestTurn } from "../../core/sink.ts";
 import { type RpcErrorObject, rpcErrors, rpcResponse } from "../../wire/json-rpc.ts";
 import { type ApiVersion, versionHeader } from "../../wire/method.ts";
-import type { Resolve } from "./connections.ts";
+import type { NetworkBytes, Resolve } from "./connections.ts";
 import { type Credentials, withoutCredentials } from "./credentials.ts";
 import { type HttpAnswer, NotSentError, openHttpPost } from "./http-post.ts";
-import type { NetworkBytes } from "./network-bytes.ts";
 import type { ServiceOptions } from "./options.ts";
 
 export interface Call {

@@ -3,15 +3,13 @@ import type { BufferReader, Lane } from "../../core/buffer.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Sink } from "../../core/sink.ts";
 import type { Pacer } from "../client/pacer.ts";
-import { Bisection } from "../failures/bisection.ts";
-import { FailureSearch } from "../failures/failure-search.ts";
+import { Bisection, FailureSearch } from "../failures/fault-search.ts";
 import type { ParkedInputs, ParkedStatus } from "../failures/parked-inputs.ts";
 import { Prefetcher } from "../window/prefetcher.ts";
 import type { InFlightRequest } from "../window/sub-batch.ts";
 import { Window } from "../window/window.ts";
-import { type Loader, type LoaderParts, loader } from "./loader.ts";
+import { type Loader, type LoaderParts, loader, RetryProbes } from "./loader.ts";
 import { type OutcomeHandler, type OutcomeHandlerParts, outcomeHandler } from "./outcome-handler.ts";
-import { RetryProbes } from "./retry-probes.ts";
 
 interface DispatcherParts
   extends Omit<OutcomeHandlerParts, "window" | "bisection" | "search" | "loader">,

@@ -1,19 +1,20 @@
-// Chooses the content of the next request and encodes it: a lane and its series, or part of a refused request.
+// Chooses the content of the next request and encodes it: a lane and its series, part of a refused
+// request, or a retry of parked inputs.
 import type { Lane } from "../../core/buffer.ts";
 import type { InputId } from "../../core/point.ts";
 import type { Clock } from "../../core/runtime.ts";
 import type { Frame } from "../../core/sink.ts";
 import { inSlices } from "../../lib/flow/in-slices.ts";
 import { RepeatedList } from "../../lib/values/repeated-list.ts";
-import type { Bisection } from "../failures/bisection.ts";
-import type { FailureSearch } from "../failures/failure-search.ts";
+import type { Bisection, FailureSearch } from "../failures/fault-search.ts";
 import type { LearnedLimit } from "../failures/learned-limit.ts";
-import type { Candidates } from "../packing/cluster.ts";
-import { Envelope, type FramePlan, firstRequestId } from "../packing/frame-plan.ts";
-import { FrameWriter } from "../packing/frame-writer.ts";
+import type { ParkedInputs } from "../failures/parked-inputs.ts";
+import { Envelope, type FramePlan, FrameWriter, firstRequestId } from "../packing/frame.ts";
 import { Packer } from "../packing/packer.ts";
+import type { Candidates } from "../packing/shared-times.ts";
 import type { SeriesQueue } from "../series/series-queue.ts";
-import type { InFlightRequest, SubBatch, SubBatchColumn } from "../window/sub-batch.ts";
+import type { Prefetcher } from "../window/prefetcher.ts";
+import { type InFlightRequest, SubBatch, type SubBatchColumn } from "../window/sub-batch.ts";
 import type { Window } from "../window/window.ts";
 
 export interface LoaderParts {
@@ -185,4 +186,76 @@ export function loader(parts: LoaderParts) {
       return { kind: "probe", frame: await write(plan), subBatch, rest };
     },
   };
+}
+
+/** Most inputs in a request. If they share no times, the number of nulls is quadratic. */
+const mostInputs = 32;
+/** Points per input, unless a record of the buffer has more. */
+const mostPoints = 100;
+
+export interface RetryProbesParts {
+  readonly prefetcher: Prefetcher;
+  readonly loader: Loader;
+  readonly parked: ParkedInputs;
+  readonly window: Window;
+  readonly random: () => number;
+}
+
+/** Retries parked inputs: many in one request, with few points each. */
+export class RetryProbes {
+  readonly #parts: RetryProbesParts;
+  /** Alternates with other requests. */
+  #turn = true;
+
+  constructor(parts: RetryProbesParts) {
+    this.#parts = parts;
+  }
+
+  /** A request with the oldest points of due inputs. Undefined: none is due, or it is not the turn of retries. */
+  async next(isAlone: boolean, signal: AbortSignal): Promise<InFlightRequest | undefined> {
+    const { prefetcher, loader, parked, window } = this.#parts;
+    this.#turn = !this.#turn || isAlone;
+    if (!this.#turn) return undefined;
+    const sent: SubBatchColumn[] = [];
+    const rest: SubBatchColumn[] = [];
+    for (const input of parked.due(mostInputs)) {
+      // Older points of it are still returning to the buffer.
+      const column = window.isReturning(input) ? undefined : await prefetcher.takeSingle(input, mostPoints, signal);
+      if (!column) {
+        parked.postpone(input);
+        continue;
+      }
+      for (const [i, part] of this.#choose(input, column).entries())
+        if (part.count > 0) (i === 0 ? sent : rest).push(part);
+    }
+    if (sent.length === 0) return undefined;
+    const inFlight = await loader.probe(new SubBatch(sent), rest);
+    if (inFlight) return inFlight;
+    // Too large: sends a single point per input, and fewer inputs if necessary.
+    const firsts = sent.map((column) => column.part(0, 1));
+    for (const column of sent) if (column.count > 1) rest.push(column.part(1, column.count));
+    for (let count = sent.length; count > 0; count >>= 1) {
+      const carried = new Set(sent.slice(0, count).map(({ input }) => input));
+      const isCarried = ({ input }: SubBatchColumn) => carried.has(input);
+      const single = await loader.probe(new SubBatch(firsts.filter(isCarried)), rest.filter(isCarried));
+      if (!single) continue;
+      for (const column of [...firsts, ...rest]) if (!isCarried(column)) window.forgetExtracted(column);
+      return single;
+    }
+    return undefined;
+  }
+
+  /**
+   * Splits the points of a retry into those to send and the rest. In turn, it sends all points, the oldest one, or a
+   * random one. All points are fastest if the input is accepted again. If the service accepts a single point only,
+   * other points are at fault.
+   */
+  #choose(input: InputId, column: SubBatchColumn): SubBatchColumn[] {
+    const turn = this.#parts.parked.tries(input) % 3;
+    const { count } = column;
+    if (turn === 0 || count === 1) return [column];
+    // The first point of equal times, because the last of them must be stored last.
+    const at = turn === 1 ? 0 : column.times.indexOf(column.times[1 + Math.floor(this.#parts.random() * (count - 1))]!);
+    return [column.part(at, at + 1), column.part(0, at), column.part(at + 1, count)];
+  }
 }

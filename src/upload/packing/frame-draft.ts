@@ -1,10 +1,10 @@
 // A frame during planning: its points and its exact size in bytes.
 import { type Steps, stepWork } from "../../lib/flow/in-slices.ts";
-import { Columns } from "../series/columns.ts";
 import { leastTimeLength, textLength, timeLength } from "../series/number-text.ts";
+import { Columns } from "../series/point-memory.ts";
 import type { SeriesQueue } from "../series/series-queue.ts";
-import { columnOverhead, nullBytes, PlannedColumns, type QueueColumns, timeOverhead } from "./frame-plan.ts";
-import { lookupWork, RowSet } from "./row-set.ts";
+import { columnOverhead, nullBytes, PlannedColumns, type QueueColumns, timeOverhead } from "./frame.ts";
+import { lookupWork, RowSet } from "./shared-times.ts";
 
 const lookupsPerStep = stepWork / lookupWork;
 /** Cost of adding a column, in points, in addition to its own points. */

@@ -4,8 +4,6 @@ import type { InputId } from "../../core/point.ts";
 import type { Steps } from "../../lib/flow/in-slices.ts";
 import { timeLength } from "../series/number-text.ts";
 import type { SeriesQueue } from "../series/series-queue.ts";
-import { type Candidates, type Cluster, clustersInOrder, clustersOf, clusterWork, joinedClusters } from "./cluster.ts";
-import { FrameDraft } from "./frame-draft.ts";
 import {
   type ColumnSource,
   columnOverhead,
@@ -15,7 +13,16 @@ import {
   PlannedColumns,
   type QueueColumns,
   timeOverhead,
-} from "./frame-plan.ts";
+} from "./frame.ts";
+import { FrameDraft } from "./frame-draft.ts";
+import {
+  type Candidates,
+  type Cluster,
+  clustersInOrder,
+  clustersOf,
+  clusterWork,
+  joinedClusters,
+} from "./shared-times.ts";
 
 export interface PackLimits {
   /** Limit for the whole request. */

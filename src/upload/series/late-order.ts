@@ -7,7 +7,7 @@
 import type { Block } from "../../core/block.ts";
 import type { InputId } from "../../core/point.ts";
 import { isWritableTime, numberForm, scaledNumber } from "./number-text.ts";
-import type { PointArena } from "./point-arena.ts";
+import type { PointArena } from "./point-memory.ts";
 import { SeriesQueue } from "./series-queue.ts";
 
 /** Extracted, undecided points of an input. */

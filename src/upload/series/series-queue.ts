@@ -4,9 +4,8 @@ import type { Lane } from "../../core/buffer.ts";
 import type { InputId } from "../../core/point.ts";
 import { type Steps, stepWork } from "../../lib/flow/in-slices.ts";
 import { BlockRuns, type BlockVisit } from "./block-runs.ts";
-import type { Columns } from "./columns.ts";
 import { isWritableTime, numberForm, scaledNumber, textLength, unscaledNumber } from "./number-text.ts";
-import { ChainCursor, noSegment, type PointArena, segmentPoints } from "./point-arena.ts";
+import { ChainCursor, type Columns, noSegment, type PointArena, segmentPoints } from "./point-memory.ts";
 
 export interface MoveOptions {
   readonly stays?: (time: number) => boolean;

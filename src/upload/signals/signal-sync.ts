@@ -10,7 +10,7 @@ import type { ServiceOptions } from "../client/options.ts";
 import type { Pacer } from "../client/pacer.ts";
 import { answerBytes, type Call, type CallOutcome, mostCuts } from "../client/rpc-client.ts";
 import { namedIn, signalsOf, summaryBytes } from "../client/service-sink.ts";
-import { firstRequestId } from "../packing/frame-plan.ts";
+import { firstRequestId } from "../packing/frame.ts";
 import type { Catalog } from "./catalog.ts";
 
 export interface SignalSyncParts {

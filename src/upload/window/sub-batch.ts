@@ -10,10 +10,10 @@ import {
   PlannedColumns,
   type QueueColumns,
   timeOverhead,
-} from "../packing/frame-plan.ts";
-import { lookupWork, RowSet } from "../packing/row-set.ts";
-import { Columns } from "../series/columns.ts";
+} from "../packing/frame.ts";
+import { lookupWork, RowSet } from "../packing/shared-times.ts";
 import { numberForm, scaledNumber, textLength, timeLength } from "../series/number-text.ts";
+import { Columns } from "../series/point-memory.ts";
 
 /** Cost of determining the text of a number, in points. */
 const formWork = 8;

@@ -5,7 +5,7 @@ import type { InputId } from "../../core/point.ts";
 import type { Steps } from "../../lib/flow/in-slices.ts";
 import { RepeatedList } from "../../lib/values/repeated-list.ts";
 import { LateOrder } from "../series/late-order.ts";
-import { PointArena } from "../series/point-arena.ts";
+import { PointArena } from "../series/point-memory.ts";
 import { SeriesQueue } from "../series/series-queue.ts";
 import { OpenBlocks } from "./open-blocks.ts";
 import { SubBatchColumn } from "./sub-batch.ts";

@@ -3,8 +3,7 @@
 import { Block, type BlockId } from "../../../src/core/block.ts";
 import type { InputId } from "../../../src/core/point.ts";
 import { type Steps, sliceWork } from "../../../src/lib/flow/in-slices.ts";
-import { Envelope, firstRequestId, type PackedPlan } from "../../../src/upload/packing/frame-plan.ts";
-import { FrameWriter } from "../../../src/upload/packing/frame-writer.ts";
+import { Envelope, FrameWriter, firstRequestId, type PackedPlan } from "../../../src/upload/packing/frame.ts";
 import { Packer } from "../../../src/upload/packing/packer.ts";
 import { Window } from "../../../src/upload/window/window.ts";
 import { seeded } from "../../support/runtime.ts";

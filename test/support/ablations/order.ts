@@ -124,14 +124,14 @@ export const orderAblations: readonly Ablation[] = [
   },
   {
     safeguard: "retrying the first of several points with the same time",
-    file: "upload/delivery/retry-probes.ts",
+    file: "upload/delivery/loader.ts",
     code: "column.times.indexOf(column.times[1 + Math.floor(this.#parts.random() * (count - 1))]!)",
     without: "1 + Math.floor(this.#parts.random() * (count - 1))",
     test: "unit/upload/retry-probes.test.ts",
   },
   {
     safeguard: "waiting for an input's older points to return to the buffer before a retry",
-    file: "upload/delivery/retry-probes.ts",
+    file: "upload/delivery/loader.ts",
     code: "window.isReturning(input) ? undefined : await",
     without: "await",
     test: "unit/upload/retry-probes.test.ts",

@@ -226,28 +226,28 @@ export const uploadAblations: readonly Ablation[] = [
   },
   {
     safeguard: "suspecting both halves of a refused request",
-    file: "upload/failures/bisection.ts",
+    file: "upload/failures/fault-search.ts",
     code: "    this.#suspects.push(sibling, { subBatch: sooner, guilty: false, sibling });",
     without: "    this.#suspects.push({ subBatch: sooner, guilty: false, sibling });",
     test: bisection,
   },
   {
     safeguard: "rejecting only single points",
-    file: "upload/failures/bisection.ts",
+    file: "upload/failures/fault-search.ts",
     code: "    if (suspect.subBatch.points === 1) {",
     without: "    if (suspect.subBatch.points <= 2) {",
     test: bisection,
   },
   {
     safeguard: "sending both halves of a request that is too large",
-    file: "upload/failures/bisection.ts",
+    file: "upload/failures/fault-search.ts",
     code: "for (const subBatch of [halves[1], halves[0]])",
     without: "for (const subBatch of [halves[0]])",
     test: bisection,
   },
   {
     safeguard: "keeping the search for named inputs in a refused part",
-    file: "upload/failures/bisection.ts",
+    file: "upload/failures/fault-search.ts",
     code: "      this.#suspects.pop();\n      this.#push(divided[0], divided[1]);\n    }\n    return undefined;",
     without:
       "      this.#suspects.pop();\n      this.#suspects.push({ subBatch: divided[1], guilty: false });\n    }\n    return undefined;",
@@ -255,14 +255,14 @@ export const uploadAblations: readonly Ablation[] = [
   },
   {
     safeguard: "the circuit breaker for consecutive refusals",
-    file: "upload/failures/breaker.ts",
+    file: "upload/failures/fault-search.ts",
     code: "this.#inARow >= mostInARow || ",
     without: "",
     test: bisection,
   },
   {
     safeguard: "the circuit breaker for the share of rejected points",
-    file: "upload/failures/breaker.ts",
+    file: "upload/failures/fault-search.ts",
     code: " || this.#refused > sampleSize * mostShare",
     without: "",
     test: bisection,
@@ -368,7 +368,7 @@ export const uploadAblations: readonly Ablation[] = [
   },
   {
     safeguard: "suspecting inputs only while the service accepts others",
-    file: "upload/failures/failure-search.ts",
+    file: "upload/failures/fault-search.ts",
     code: "const mayBlame = this.#isAnswering && ",
     without: "const mayBlame = ",
     test: refusedInputs,
@@ -376,7 +376,7 @@ export const uploadAblations: readonly Ablation[] = [
   },
   {
     safeguard: "trying all series together when the service accepts one",
-    file: "upload/failures/failure-search.ts",
+    file: "upload/failures/fault-search.ts",
     code: "    if (!this.#isAnswering) this.#size = this.#suspects.size;\n    else if",
     without: "    if",
     test: refusedInputs,

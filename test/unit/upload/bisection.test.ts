@@ -2,8 +2,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { InputId } from "../../../src/core/point.ts";
-import { Bisection } from "../../../src/upload/failures/bisection.ts";
-import { Breaker } from "../../../src/upload/failures/breaker.ts";
+import { Bisection, Breaker } from "../../../src/upload/failures/fault-search.ts";
 import { SubBatch, SubBatchColumn } from "../../../src/upload/window/sub-batch.ts";
 import { runs } from "../../support/property.ts";
 

@@ -1,7 +1,7 @@
 // Points that arrive out of order are sent in order. Of several with the same time, the last one is sent.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { Columns } from "../../../src/upload/series/columns.ts";
+import { Columns } from "../../../src/upload/series/point-memory.ts";
 import { runs } from "../../support/property.ts";
 
 function sorted(times: readonly number[]): [number, number][] {

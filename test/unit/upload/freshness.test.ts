@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { Block, type BlockId } from "../../../src/core/block.ts";
 import type { InputId } from "../../../src/core/point.ts";
 import { urgentShare } from "../../../src/upload/delivery/loader.ts";
-import { Envelope } from "../../../src/upload/packing/frame-plan.ts";
+import { Envelope } from "../../../src/upload/packing/frame.ts";
 import { Packer } from "../../../src/upload/packing/packer.ts";
 import type { SeriesQueue } from "../../../src/upload/series/series-queue.ts";
 import { Window } from "../../../src/upload/window/window.ts";

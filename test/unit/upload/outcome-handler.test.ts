@@ -4,10 +4,9 @@ import { AgentError } from "../../../src/core/errors.ts";
 import type { InputId } from "../../../src/core/point.ts";
 import type { Outcome } from "../../../src/core/sink.ts";
 import { type OutcomeHandlerParts, outcomeHandler } from "../../../src/upload/delivery/outcome-handler.ts";
-import { Bisection } from "../../../src/upload/failures/bisection.ts";
-import { FailureSearch } from "../../../src/upload/failures/failure-search.ts";
+import { Bisection, FailureSearch } from "../../../src/upload/failures/fault-search.ts";
 import { parkedInputs } from "../../../src/upload/failures/parked-inputs.ts";
-import { PlannedColumns } from "../../../src/upload/packing/frame-plan.ts";
+import { PlannedColumns } from "../../../src/upload/packing/frame.ts";
 import { type InFlightRequest, SubBatch, SubBatchColumn } from "../../../src/upload/window/sub-batch.ts";
 import { ManualClock, testRuntime } from "../../support/runtime.ts";
 

@@ -1,6 +1,6 @@
 // The window's memory is reused, and released after a burst.
 import { expect, test } from "vitest";
-import { PointArena } from "../../../src/upload/series/point-arena.ts";
+import { PointArena } from "../../../src/upload/series/point-memory.ts";
 
 function fill(arena: PointArena, segments: number): number[] {
   return Array.from({ length: segments }, () => arena.allocate());

@@ -1,7 +1,7 @@
 // The set of times of a frame behaves as a Set does, also when it is reused.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { RowSet } from "../../../src/upload/packing/row-set.ts";
+import { RowSet } from "../../../src/upload/packing/shared-times.ts";
 import { finished } from "../../support/packing.ts";
 import { runs } from "../../support/property.ts";
 
