@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { savePaged } from "../../src/upload/signals/save-paged.ts";
 import { methodCaller } from "../support/method-caller.ts";
-import { fails, ScriptedService, says } from "../support/scripted-service.ts";
+import { answers, type Behaviour, fails, ScriptedService, says } from "../support/scripted-service.ts";
 
 const { signal } = new AbortController();
 const method = "admin.publishSignals";
@@ -39,6 +39,26 @@ test("no request exceeds the limit of its method, and a signal that fits in none
   expect(Math.max(...sizes)).toBeLessThanOrEqual(65_536);
   // No more requests than necessary.
   expect(sizes.length).toBe(Math.ceil(300 / Math.floor(65_400 / 1_020)));
+});
+
+test.for<readonly [string, Behaviour]>([
+  ["answers with 413", answers(413)],
+  ["closes the connection to", ({ response }) => void response.socket?.destroy()],
+])("a proxy that %s long requests gets shorter ones, and all signals are saved", async ([, behaviour]) => {
+  await using service = await ScriptedService.open();
+  service.otherwise = (exchange) =>
+    (JSON.stringify(exchange.request).length > 100_000 ? behaviour : publishes)(exchange);
+  await using client = await methodCaller(service.url);
+  const saved: string[] = [];
+  const options = {
+    method,
+    createOnly: false,
+    saved: (summaries: ReadonlyMap<string, unknown>) => void saved.push(...summaries.keys()),
+  } as const;
+  expect(await savePaged(client.caller, savings(1_000, 1_000), options, signal)).toEqual([]);
+  expect(saved).toEqual(savings(1_000, 1_000).map(({ key }) => key));
+  // 1 MB is halved three times, and no later request is too long.
+  expect(service.seen.filter(({ bytes }) => bytes > 200_000)).toHaveLength(3);
 });
 
 test("sizes are those of method and version", async () => {

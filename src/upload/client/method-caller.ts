@@ -99,34 +99,47 @@ export class MethodCaller {
 /** The service refused the content of the request. A smaller or different one may succeed. */
 class RefusedRequest extends Error {}
 
+/** The request was too long for the service or a proxy before it, or was cut off. A shorter one may succeed. */
+class TooLongRequest extends RefusedRequest {}
+
+export function isTooLong(error: unknown): boolean {
+  return isAgentError(error) && error.cause instanceof TooLongRequest;
+}
+
 export function isRefusal(error: unknown): error is AgentError {
   return isAgentError(error, "SERVICE_PROTOCOL") && error.cause instanceof RefusedRequest;
 }
+
+const tooLarge = "HTTP 413, the service takes no request so large";
 
 /** Converts an unsuccessful answer to the error of a command. `what`: the request and its destination. */
 export function serviceFailure(what: string, verdict: Exclude<CallOutcome, { kind: "done" }>): AgentError {
   const failure = (code: ErrorCode, text: string, cause?: Error, hint?: string) =>
     new AgentError(code, `${what}: ${text}`, { ...(cause && { cause }), ...(hint !== undefined && { hint }) });
-  const refused = (reason: string) => failure("SERVICE_PROTOCOL", reason, new RefusedRequest(reason));
   switch (verdict.kind) {
     case "throttled":
       return failure("SERVICE_UNREACHABLE", "the service asks to wait");
     case "unauthorized":
       return failure("SERVICE_REFUSED", verdict.reason, undefined, verdict.hint);
     case "unavailable": {
-      const { answered, cause, isServerError } = verdict;
+      const { answered, cause, isServerError, isCut } = verdict;
       if (isAgentError(cause, "SERVICE_UNTRUSTED")) return cause;
       // A service with an invalid answer is reachable.
       const isReached = answered || isAgentError(cause, "SERVICE_PROTOCOL");
       const hint = isServerError && isAgentError(cause) ? cause.hint : undefined;
-      return failure(isReached ? "SERVICE_PROTOCOL" : "SERVICE_UNREACHABLE", cause.message, cause, hint);
+      return failure(
+        isReached ? "SERVICE_PROTOCOL" : "SERVICE_UNREACHABLE",
+        cause.message,
+        isCut ? new TooLongRequest(cause.message, { cause }) : cause,
+        hint,
+      );
     }
     case "refused":
-      return refused(verdict.reason);
+      return failure("SERVICE_PROTOCOL", verdict.reason, new RefusedRequest(verdict.reason));
     case "partly":
       return failure("SERVICE_PROTOCOL", verdict.error.message);
     case "tooLarge":
-      return refused("HTTP 413, the service takes no request so large");
+      return failure("SERVICE_PROTOCOL", tooLarge, new TooLongRequest(tooLarge));
     default:
       return unreachable(verdict);
   }

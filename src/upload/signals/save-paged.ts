@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { type SaveSummary, saveSummaries } from "../../wire/results.ts";
 import type { MethodCaller } from "../client/method-caller.ts";
-import { inputsMember, isRefusal } from "../client/method-caller.ts";
+import { inputsMember, isRefusal, isTooLong } from "../client/method-caller.ts";
 
 export interface Saving {
   /** Input ID or Signal ID. */
@@ -31,7 +31,14 @@ const mostRefused = 25;
 const savedSignals = z.object({ signalsByInput: saveSummaries }).transform(({ signalsByInput }) => signalsByInput);
 const savedItems = z.object({ itemsBySignal: saveSummaries }).transform(({ itemsBySignal }) => itemsBySignal);
 
-/** Resolves with the refused entries, found by bisection. Rejects with the errors of `MethodCaller.call`. */
+interface SizedSaving extends Saving {
+  readonly bytes: number;
+}
+
+/**
+ * Resolves with the refused entries, found by bisection. Rejects with the errors of `MethodCaller.call`. If a request is
+ * too long, or cut off, it and all later ones are at most half as long.
+ */
 export async function savePaged(
   caller: MethodCaller,
   all: readonly Saving[],
@@ -46,39 +53,50 @@ export async function savePaged(
     createOnly,
   });
   const refused: NotSaved[] = [];
-  const pages = pagesOf(all, caller.maxBytes(method) - caller.body(method, paramsOf([])).length, refused);
-  for (let page = pages.pop(); page; page = pages.pop()) {
+  let room = caller.maxBytes(method) - caller.body(method, paramsOf([])).length;
+  /** The last group is next. */
+  const groups = [fitting(all, room, refused)];
+  for (let group = groups.pop(); group; group = groups.pop()) {
+    const { page, bytes } = pageOf(group, room);
+    if (page.length < group.length) groups.push(group.slice(page.length));
+    if (page.length === 0) continue;
     try {
       const result = method === "admin.publishSignals" ? savedItems : savedSignals;
       saved(new Map(Object.entries(await caller.call(method, paramsOf(page), result, signal))));
     } catch (error) {
       const [only] = page;
+      const isOne = page.length === 1;
+      if (isTooLong(error) && !isOne) {
+        room = bytes >> 1;
+        groups.push(page);
+        continue;
+      }
       if (!isRefusal(error) || !only || refused.length >= mostRefused) throw error;
-      if (page.length === 1) refused.push({ key: only.key, reason: error.message });
-      else pages.push(page.slice(page.length >> 1), page.slice(0, page.length >> 1));
+      if (isOne) refused.push({ key: only.key, reason: error.message });
+      else groups.push(page.slice(page.length >> 1), page.slice(0, page.length >> 1));
     }
   }
   return refused;
 }
 
-/** In reverse order: the last page is sent first. */
-function pagesOf(all: readonly Saving[], room: number, refused: NotSaved[]): Saving[][] {
-  const pages: Saving[][] = [];
-  let page: Saving[] = [];
+/** Entries that fit into a request of `room` bytes. Others are refused. */
+function fitting(all: readonly Saving[], room: number, refused: NotSaved[]): readonly SizedSaving[] {
+  return all.flatMap((saving) => {
+    const bytes = Buffer.byteLength(JSON.stringify(saving.key)) + Buffer.byteLength(JSON.stringify(saving.view)) + 2;
+    if (bytes <= room) return [{ ...saving, bytes }];
+    refused.push({ key: saving.key, reason: `metadata of ${bytes} bytes are larger than a request may be` });
+    return [];
+  });
+}
+
+/** The first entries of `group`, as many as fit into `room` bytes, and at least one. */
+function pageOf(group: readonly SizedSaving[], room: number) {
   let bytes = 0;
-  for (const saving of all) {
-    const size = Buffer.byteLength(JSON.stringify(saving.key)) + Buffer.byteLength(JSON.stringify(saving.view)) + 2;
-    if (size > room) {
-      refused.push({ key: saving.key, reason: `metadata of ${size} bytes are larger than a request may be` });
-      continue;
-    }
-    if (bytes + size > room || page.length === mostPerRequest || pages.length === 0) {
-      page = [];
-      pages.push(page);
-      bytes = 0;
-    }
-    page.push(saving);
-    bytes += size;
+  let end = 0;
+  for (const next of group.slice(0, mostPerRequest)) {
+    if (end > 0 && bytes + next.bytes > room) break;
+    bytes += next.bytes;
+    end++;
   }
-  return pages.reverse();
+  return { page: group.slice(0, end), bytes };
 }
