@@ -26,7 +26,7 @@ const service = of("docs/local-service.md", "service");
 const promises = of("docs/promises.md", ".");
 const discover = of("docs/discover.md", ".");
 const security = of("docs/security.md", ".");
-const web = of("src/web/README.md", "web");
+const web = of("docs/status-page.md", "web");
 const troubleshooting = of("docs/troubleshooting.md", ".");
 
 const elsewhere = ([document, phrase, file, line]: readonly [string, string, string, string]): DocumentedLimit => ({
