@@ -63,10 +63,13 @@ export async function applySubscriptions(
   const marked = (): ReadonlySet<string> => {
     if (connection.protocolVersion !== 5) return new Set();
     const overlapping = overlappingFilters([...repeated, ...cover()]);
-    if (overlapping.size === 0 || limits.identifiers) return overlapping;
+    // All or none: brokers may send one copy with the identifiers of all its subscriptions, and a tag whose filter has none
+    // would not read it.
+    const room = limits.identifiers ? limits.maxPacket - identifierProperty : 0;
+    if ([...overlapping].every((filter) => packetHead + sizeOf(filter) <= room)) return overlapping;
     log.warn(
       { filters: [...overlapping].slice(0, 10) },
-      "the broker supports no subscription identifiers: a message that several of these filters match may be stored once for each",
+      "the broker accepts no subscription identifiers with these filters: a message that several of these filters match may be stored once for each",
     );
     return new Set();
   };
@@ -188,6 +191,9 @@ const wildcardsUnsupported = 162;
 const filtersPerPacket = 8;
 /** Bytes before the first filter of SUBSCRIBE and UNSUBSCRIBE: type, length, identifier, length of properties. */
 const packetHead = 1 + 4 + 2 + 1;
+
+/** Bytes of the property with a subscription identifier: its type, and up to 4 for the number. */
+const identifierProperty = 1 + 4;
 
 /** Splits filters into packets and keeps their order. Each filter must fit into a packet. */
 export function packetsOf(filters: readonly string[], { maxPacket }: Pick<BrokerLimits, "maxPacket">): string[][] {
