@@ -6,7 +6,10 @@ import { clusterOptions } from "../../src/cluster/connection/options.ts";
 import { openNatsServers } from "./nats-servers.ts";
 import { testRuntime } from "./runtime.ts";
 
-export async function natsWorld({ count = 3, maxSize = 64 * 2 ** 20, syncAlways = false } = {}) {
+export type NatsWorld = Awaited<ReturnType<typeof natsWorld>>;
+
+export async function natsWorld({ count = 3, maxSize = 64 * 2 ** 20, syncAlways = false, integration = "test" } = {}) {
+  const points = `tagferry-points-${integration}`;
   const cluster = await openNatsServers({ count, syncAlways });
   const parsed = clusterOptions.parse({ servers: [...cluster.urls], replicas: count });
   const link = new NatsLink(parsed, "gw1", testRuntime());
@@ -14,14 +17,12 @@ export async function natsWorld({ count = 3, maxSize = 64 * 2 ** 20, syncAlways 
   return {
     cluster,
     link,
-    stream: natsStream(link, { ...parsed, maxSize }, "test"),
-    state: natsBucket(link, { name: "tagferry-state-test", replicas: parsed.replicas }),
+    stream: natsStream(link, { ...parsed, maxSize }, integration),
+    state: natsBucket(link, { name: `tagferry-state-${integration}`, replicas: parsed.replicas }),
     /** Deletes the stream, as an operator may. */
-    deleteStream: () =>
-      link.use("delete", async ({ manager }) => void (await manager.streams.delete("tagferry-points-test"))),
+    deleteStream: () => link.use("delete", async ({ manager }) => void (await manager.streams.delete(points))),
     /** The name of the server that leads the stream. */
-    leader: () =>
-      link.use("leader", async ({ manager }) => (await manager.streams.info("tagferry-points-test")).cluster?.leader),
+    leader: () => link.use("leader", async ({ manager }) => (await manager.streams.info(points)).cluster?.leader),
     async [Symbol.asyncDispose]() {
       await link[Symbol.asyncDispose]();
       await cluster[Symbol.asyncDispose]();

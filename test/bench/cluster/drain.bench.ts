@@ -1,55 +1,34 @@
-// Drains a backlog from the stream of three real servers on this machine: the reader's points a second, compared with
-// what
-// the service accepts at one request a second. Frames of one second of 1,000 tags, and full frames as published by an
-// agent
-// that catches up. Run: node test/bench/cluster/drain.bench.ts [millions of points]
+// Drains a backlog from the stream of three real servers on this machine. First the reader alone, in points a second, with
+// frames of one second of 1,000 tags, and with full frames as an agent publishes that catches up. Then the agent that
+// delivers, to a service that counts, at one request a second.
+// Run: node test/bench/cluster/drain.bench.ts [millions of points]
 
-import { encodeFrame, messageIdOf } from "../../../src/buffer/jetstream/stream-frame.ts";
-import { PublishedNames, subjectOf } from "../../../src/buffer/jetstream/stream-names.ts";
-import { Block, type BlockId } from "../../../src/core/block.ts";
-import type { InputId } from "../../../src/core/point.ts";
+import { mkdirSync } from "node:fs";
+import { startAgent } from "../../support/agent-process.ts";
 import { eventually } from "../../support/eventually.ts";
-import { natsWorld } from "../../support/nats-world.ts";
+import { type NatsWorld, natsWorld } from "../../support/nats-world.ts";
 import { testRuntime } from "../../support/runtime.ts";
+import { integration, password } from "../../support/service.ts";
 import { openReader } from "../../support/stream-place.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
+import { cpuSeconds, memory } from "../agent/process-usage.ts";
+import { countingSink } from "../peers/sink.ts";
+import { publishBacklog } from "./backlog.ts";
 
 const millions = Number(process.argv[2] ?? 10);
 const never = new AbortController().signal;
-const t0 = Date.parse("2026-01-01T00:00:00Z") * 1_000;
-const inputs = Array.from({ length: 1_000 }, (_, i) => `line1.machine2.t${String(i).padStart(3, "0")}` as InputId);
 const pointsPerRequest = 1_500_000;
+const drainWithinMs = 3_600_000;
 
-function secondsOf(from: number, count: number): Block {
-  const times = Float64Array.from({ length: count }, (_, i) => t0 + (from + i) * 1e6);
-  const value = (tag: number, i: number) => Math.round(1_000 * Math.sin((from + i + tag) / 50)) / 10;
-  return Block.of(
-    1 as BlockId,
-    inputs.map((input, tag) => ({ input, times, values: times.map((_, i) => value(tag, i)) })),
-  );
-}
-
-for (const seconds of [1, 60]) {
-  await using world = await natsWorld({ maxSize: 4 * 2 ** 30 });
-  using folder = temporaryFolder();
-  const { stream, state } = world;
-  await eventually(() => stream.create().then(() => true), 60_000);
-  const names = new PublishedNames(state, "gw1", folder.file("names.json"));
-  await names.open();
-  const numbers = await names.numbersOf(inputs);
-  const series = inputs.map((_, i) => i);
-  const frames = Math.ceil((millions * 1e6) / (seconds * inputs.length));
-  let [last, bytes, before] = [0, 0, 0];
-  for (let number = 0; number < frames; number++) {
-    const block = secondsOf(number * seconds, seconds);
-    const header = { node: "gw1", epoch: "e", number, before, dictionary: names.dictionary, late: false, latest: t0 };
-    const frame = encodeFrame(header, block, series, numbers);
-    // Retries, because servers on a busy machine elect a new leader now and then.
-    const publish = () => stream.publish(subjectOf(stream, "gw1"), frame, messageIdOf(header), last);
-    last = (await eventually(publish, 60_000)) ?? 0;
-    bytes += frame.length;
-    before += block.points;
+for (const seconds of [1, 60])
+  for (const drain of [drainByReader, drainByAgent]) {
+    await using world = await natsWorld({ maxSize: 4 * 2 ** 30, integration });
+    const { frames, points, bytes } = await publishBacklog(world, millions * 1e6, seconds);
+    console.log(`${frames} frames of ${seconds} s, ${points} points, ${(bytes / points).toFixed(2)} bytes a point`);
+    await drain(world, points);
   }
+
+async function drainByReader({ stream, state }: NatsWorld): Promise<void> {
   const reader = await openReader(stream, state, testRuntime());
   const cpu = process.cpuUsage();
   const began = performance.now();
@@ -65,7 +44,37 @@ for (const seconds of [1, 60]) {
   const elapsed = (performance.now() - began) / 1_000;
   const { user, system } = process.cpuUsage(cpu);
   console.log(
-    `${frames} frames of ${seconds * inputs.length} points, ${(bytes / before).toFixed(2)} bytes a point: ${points} points in ${elapsed.toFixed(1)} s, ${Math.round(points / elapsed / 1_000)}k/s, ${requests} blocks, ${((user + system) / 1e6).toFixed(1)} s of processor time`,
+    `reader: ${points} points in ${elapsed.toFixed(1)} s, ${Math.round(points / elapsed / 1_000)}k/s, ${requests} blocks, ${((user + system) / 1e6).toFixed(1)} s of processor time`,
   );
   await reader[Symbol.asyncDispose]();
+}
+
+/** From the first request to the last point, as the service counts them. */
+async function drainByAgent({ cluster: { urls } }: NatsWorld, points: number): Promise<void> {
+  using folder = temporaryFolder();
+  await using sink = await countingSink();
+  mkdirSync(folder.file("gw2"));
+  const startedAt = performance.now();
+  await using agent = await startAgent({
+    folder: folder.file("gw2"),
+    configuration: `version: 1
+agent: { name: gw2, dataDir: ${JSON.stringify(folder.file("gw2/data"))}, ownSignals: off }
+service: { url: "${sink.url}/v1", integration: ${integration}, auth: { basic: { password: "${password}" } } }
+http: { listen: "127.0.0.1:0" }
+cluster: { servers: ${JSON.stringify(urls)} }
+sources: {}
+`,
+  });
+  let first = 0;
+  let mostMemory = 0;
+  const counts = await eventually(async () => {
+    const now = await sink.counts();
+    if (first === 0 && now.points > 0) first = performance.now();
+    mostMemory = Math.max(mostMemory, memory(agent.pid).rss);
+    return now.points >= points && now;
+  }, drainWithinMs);
+  const elapsed = (performance.now() - first) / 1_000;
+  console.log(
+    `agent: ${counts.points} points in ${elapsed.toFixed(1)} s after the first request (${((first - startedAt) / 1_000).toFixed(1)} s after the start), ${counts.requests} requests, ${cpuSeconds(agent.pid).toFixed(1)} s of processor time, at most ${mostMemory.toFixed(0)} MB`,
+  );
 }
