@@ -1,7 +1,7 @@
-// Message sizes: the agent closes the connection on an endless message before it takes the memory. It accepts answers
-// that
-// are larger than the requests that a server accepts.
+// Sizes: the agent closes the connection on an endless message before it takes the memory. It accepts answers that are
+// larger than the requests that a server accepts. A value that is too large for the stack costs no other value.
 import { connect, createServer } from "node:net";
+import { DataType, Variant } from "node-opcua-client";
 import { afterAll, expect, test } from "vitest";
 import { largestMessageBytes } from "../../src/source/opcua/session/stack.ts";
 import { eventually } from "../support/eventually.ts";
@@ -132,4 +132,25 @@ test("answers may be larger than the server's limit of requests", async () => {
   );
   await eventually(() => line.values(0).length > 0);
   expect(Math.max(...network.chunks)).toBeLessThanOrEqual(8_192);
+});
+
+test("a value that the stack cannot decode costs no other value, and is bad with a reason", async () => {
+  await using server = await opcuaServer({ folder: folder.file("server") });
+  const value = Array.from({ length: Variant.maxArrayLength + 1 }, () => true);
+  server.add("Bitmap", { dataType: DataType.Boolean, arrayType: 1, value });
+  const node = (name: string) => ({ node: `nsu=${lineNamespace};s=${name}` });
+  await using line = collect(
+    await openOpcuaSource({
+      stateDir: folder.file("bitmap"),
+      options: { url: server.url, security: { mode: "none" } },
+      tags: [node("Bitmap"), node("Temp")],
+    }),
+  );
+  await line.reading(({ tag, value: temp }) => tag === 1 && temp === 20);
+  const bitmap = await line.reading(({ tag }) => tag === 0);
+  expect(bitmap).toMatchObject({ quality: "bad", reason: expect.stringMatching(/cannot be decoded: maxArrayLength/) });
+  expect(await line.source.check?.(AbortSignal.timeout(30_000))).toMatchObject({
+    refused: [{ tag: 0, message: expect.stringContaining("cannot be decoded") }],
+    values: [{ tag: 1, value: 20 }],
+  });
 });

@@ -16,6 +16,7 @@ import {
   ServiceFault,
   StatusCodes,
   Variant,
+  type VariantOptions,
 } from "node-opcua-client";
 import { OPCUAServer, Subscription } from "node-opcua-server";
 import { putKey } from "./opcua-key.ts";
@@ -93,7 +94,7 @@ export interface OpcuaServer extends AsyncDisposable {
   /** Changes the unit of Temp. */
   setUnit(unit: string): void;
   /** Adds a variable below `Objects/Line`; default value 1. */
-  add(name: string, value?: number): void;
+  add(name: string, value?: number | VariantOptions): void;
   /** Deletes a variable added with `add`. */
   remove(name: string): void;
 }
@@ -195,8 +196,8 @@ export async function opcuaServer(options: OpcuaServerOptions): Promise<OpcuaSer
   const line = own.addObject({ browseName: "Line", organizedBy: space.rootFolder.objects });
   const counted = new Set<number>();
   let count = { value: 0, at: new Date() };
-  const plain = (browseName: string, dataType: DataType) =>
-    own.addVariable({ componentOf: line, browseName, nodeId: `s=${browseName}`, dataType });
+  const plain = (browseName: string, dataType: DataType, valueRank = -1) =>
+    own.addVariable({ componentOf: line, browseName, nodeId: `s=${browseName}`, dataType, valueRank });
   const temp = own.addAnalogDataItem({
     componentOf: line,
     browseName: "Temp",
@@ -237,13 +238,7 @@ export async function opcuaServer(options: OpcuaServerOptions): Promise<OpcuaSer
       value: 0,
     }),
     Running: plain("Running", DataType.Boolean),
-    List: own.addVariable({
-      componentOf: line,
-      browseName: "List",
-      nodeId: "s=List",
-      dataType: DataType.Double,
-      valueRank: 1,
-    }),
+    List: plain("List", DataType.Double, 1),
   };
   space.installHistoricalDataNode(variables.Temp, { maxOnlineValues: 1_000 });
   const temps = new Set<number>();
@@ -336,7 +331,8 @@ export async function opcuaServer(options: OpcuaServerOptions): Promise<OpcuaSer
       temp.engineeringUnits?.setValueFromSource({ dataType: DataType.ExtensionObject, value });
     },
     add: (name, value = 1) => {
-      plain(name, DataType.Double).setValueFromSource({ dataType: DataType.Double, value });
+      const variant = typeof value === "number" ? { dataType: DataType.Double, value } : value;
+      plain(name, variant.dataType as DataType, variant.arrayType === undefined ? -1 : 1).setValueFromSource(variant);
     },
     remove: (name) => {
       const node = own.findNode(`s=${name}`);

@@ -3,6 +3,7 @@ import type { NotificationMessage } from "node-opcua-client";
 import type { Ua } from "../session/stack.ts";
 import { DecodedChange } from "../types/plain-value.ts";
 import { type NotifiedValue, overflowed } from "../types/reading.ts";
+import { member } from "../types/value.ts";
 
 export type Acknowledgement = Pick<Notification, "subscription" | "sequenceNumber">;
 
@@ -19,20 +20,22 @@ export interface Notification {
   readonly old: boolean;
 }
 
-/** `ended`: the status with which the server ends the subscription, if it does. */
-export function readNotification(
-  ua: Ua,
-  subscription: number,
-  message: NotificationMessage,
-): { readonly notification: Omit<Notification, "old">; readonly ended: string | undefined } {
+/**
+ * `ended`: the status with which the server ends the subscription, if it does. `undecoded`: why the values from one on
+ * are missing.
+ */
+export function readNotification(ua: Ua, subscription: number, message: NotificationMessage) {
   const changes: DataChange[] = [];
   let ended: string | undefined;
+  let undecoded: unknown;
   for (const data of message.notificationData ?? [])
-    if (data instanceof ua.DataChangeNotification)
+    if (data instanceof ua.DataChangeNotification) {
       for (const each of data.monitoredItems ?? [])
         changes.push(each instanceof DecodedChange ? each : { handle: each.clientHandle, value: each.value });
-    else if (data instanceof ua.StatusChangeNotification) ended = data.status.name;
-  return { notification: { subscription, sequenceNumber: message.sequenceNumber, changes }, ended };
+      undecoded ??= member(data, "undecoded");
+    } else if (data instanceof ua.StatusChangeNotification) ended = data.status.name;
+  const notification: Omit<Notification, "old"> = { subscription, sequenceNumber: message.sequenceNumber, changes };
+  return { notification, ended, undecoded };
 }
 
 interface Change {

@@ -196,8 +196,8 @@ export class Publisher {
   }
 
   async #deliver(id: number, message: NotificationMessage, signal: AbortSignal): Promise<void> {
-    const { link, deliver, gone } = this.#options;
-    const { notification, ended } = readNotification(link.ua, id, message);
+    const { link, deliver, gone, lost, runtime } = this.#options;
+    const { notification, ended, undecoded } = readNotification(link.ua, id, message);
     const former = this.#formers.get(id);
     if (ended !== undefined && !former) {
       await gone(id);
@@ -205,5 +205,8 @@ export class Publisher {
     }
     former?.delivered(notification);
     await deliver({ ...notification, old: this.#trackers.get(id)?.isOld(message.sequenceNumber) ?? false }, signal);
+    if (undecoded === undefined) return;
+    runtime.log.error({ subscription: id, reason: undecoded }, "a notification cannot be decoded completely");
+    lost(id);
   }
 }

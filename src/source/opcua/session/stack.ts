@@ -3,9 +3,12 @@ import type { OPCUACertificateManager } from "node-opcua-certificate-manager";
 import type * as client from "node-opcua-client";
 import type { ClientSessionImpl } from "node-opcua-client/dist/private/client_session_impl.js";
 import type { IClientTransportFactory } from "node-opcua-transport";
+import { reasonOf } from "../../../core/errors.ts";
 import type { Logger } from "../../../core/runtime.ts";
 import { DecodedChange, readPlainValue } from "../types/plain-value.ts";
+import { skipVariant } from "../types/skip-variant.ts";
 import type { Binary } from "../types/structure.ts";
+import { Undecoded } from "../types/value.ts";
 import type * as parts from "./stack-parts.ts";
 
 export type Ua = typeof client;
@@ -18,6 +21,7 @@ export type Stack = Readonly<Awaited<ReturnType<typeof loadStack>>>;
 /** Loads the stack once; later calls only redirect its log to `log`. By default the stack prints to the console. */
 export async function loadStack(log: Logger) {
   loading ??= import("./stack-parts.ts").then((loaded) => {
+    skipUndecodableValues(loaded.ua);
     readPlainValues(loaded.ua);
     return loaded;
   });
@@ -37,27 +41,53 @@ export async function loadStack(log: Logger) {
 
 let loading: Promise<typeof parts> | undefined;
 
+/**
+ * From now on a value that the stack cannot decode is `Undecoded`, and the values behind it are decoded. Otherwise the
+ * stack would ignore an answer with such a value, or leave out all values of a notification.
+ */
+function skipUndecodableValues({ Variant: { prototype }, DataType, VariantArrayType }: Ua): void {
+  const decode: unknown = Reflect.get(prototype, "decode");
+  if (typeof decode !== "function") throw new TypeError("a Variant can be decoded");
+  prototype.decode = function (stream) {
+    const start = stream.length;
+    try {
+      Reflect.apply(decode, this, [stream]);
+    } catch (error) {
+      stream.length = start;
+      skipVariant(stream);
+      const value = new Undecoded(`the value cannot be decoded: ${reasonOf(error)}`);
+      Object.assign(this, { dataType: DataType.Variant, arrayType: VariantArrayType.Scalar, value });
+    }
+  };
+}
+
 /** Decodes plain values in notifications as `PlainValue` from now on. The stack decodes the others. */
 function readPlainValues({ DataChangeNotification: { prototype }, MonitoredItemNotification }: Ua): void {
-  prototype.decode = function (this: { monitoredItems: unknown }, stream) {
-    const length = stream.readUInt32();
-    const count = length === nullArray ? 0 : length;
+  prototype.decode = function (this: { monitoredItems: unknown; undecoded?: string }, stream) {
     const changes: unknown[] = [];
-    stream.checkArrayLength(count);
-    while (changes.length < count) {
-      const start = stream.length;
-      const clientHandle = stream.readUInt32();
-      const value = readPlainValue(stream);
-      if (value) {
-        changes.push(new DecodedChange(clientHandle, value));
-        continue;
-      }
-      stream.length = start;
-      const change = new MonitoredItemNotification(null);
-      change.decode(stream);
-      changes.push(change);
-    }
     this.monitoredItems = changes;
+    try {
+      const length = stream.readUInt32();
+      const count = length === nullArray ? 0 : length;
+      stream.checkArrayLength(count);
+      while (changes.length < count) {
+        const start = stream.length;
+        const clientHandle = stream.readUInt32();
+        const value = readPlainValue(stream);
+        if (value) {
+          changes.push(new DecodedChange(clientHandle, value));
+          continue;
+        }
+        stream.length = start;
+        const change = new MonitoredItemNotification(null);
+        change.decode(stream);
+        changes.push(change);
+      }
+    } catch (error) {
+      // The stack ignores an error.
+      this.undecoded = reasonOf(error);
+      return;
+    }
     // Skip the diagnostics, which the agent never requests. The stack continues after them.
     stream.readUInt32();
   };

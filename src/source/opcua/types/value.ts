@@ -24,6 +24,15 @@ export const builtInTypes: Readonly<Record<string, number>> = Object.fromEntries
 );
 export const builtIn = { int32: 6, structure: 22, dataValue: 23, variant: 24 } as const;
 
+/** The value of a Variant that the stack cannot decode. */
+export class Undecoded {
+  readonly reason: string;
+
+  constructor(reason: string) {
+    this.reason = reason;
+  }
+}
+
 const noValue = "no value";
 const neverSet = "no time: it was never set";
 /** Reasons that end when the device provides a value. */
@@ -50,6 +59,7 @@ export function element(
 ): VariantLike | { readonly reason: string } {
   if (!variant || variant.dataType === 0 || variant.value === null || variant.value === undefined)
     return { reason: noValue };
+  if (variant.value instanceof Undecoded) return { reason: variant.value.reason };
   const { dataType, arrayType } = variant;
   if (index === undefined) return arrayType === 0 ? variant : { reason: "an array, not one value; give an index" };
   const dimensions = arrayType === 2 ? (variant.dimensions?.length ?? 0) : arrayType;

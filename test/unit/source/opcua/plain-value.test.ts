@@ -133,6 +133,27 @@ test("a notification that ends after its values, without diagnostics, is decoded
   expect(notification.changes).toMatchObject([{ handle: 7, value: { value: { value: 1.5 } } }]);
 });
 
+test("a notification without the values from a malformed one on says so, and has those before it", async () => {
+  const { ua } = await loadStack(testRuntime().log);
+  const values = [1.5, 2.5, 3.5].map((value) => ({ value: { dataType: ua.DataType.Double, value } }));
+  const monitoredItems = values.map((value, i) => ({ clientHandle: i + 7, value }));
+  const notificationData = [new ua.DataChangeNotification({ monitoredItems })];
+  const stream = new BinaryStream(1_000);
+  new ua.NotificationMessage({ sequenceNumber: 3, notificationData }).encode(stream);
+  const [handle, noType] = [8, 63];
+  const second = stream.buffer.indexOf(Uint8Array.of(handle, 0, 0, 0, 1, ua.DataType.Double));
+  stream.buffer[second + 5] = noType;
+  stream.rewind();
+  const message = new ua.NotificationMessage();
+  message.decode(stream);
+
+  const { notification, undecoded } = readNotification(ua, 1, message);
+
+  expect(notification).toMatchObject({ sequenceNumber: 3, changes: [{ handle: 7 }] });
+  expect(notification.changes).toHaveLength(1);
+  expect(undecoded).toContain("no built-in type 63");
+});
+
 function read(value: NotifiedValue, clock: "source" | "server" | "arrival") {
   const of = { tag: 0 as TagId, captures: {}, address: "ns=2;s=T", clockCheck: new ClockCheck() };
   return toReading(value, of, arrival, { unusable: "keep", maxAhead: 300_000, clock });

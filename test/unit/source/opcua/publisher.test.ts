@@ -1,7 +1,8 @@
 import * as ua from "node-opcua-client";
 import { expect, test } from "vitest";
 import { AgentError } from "../../../../src/core/errors.ts";
-import { Publisher } from "../../../../src/source/opcua/monitoring/publisher.ts";
+import { Publisher, type PublisherOptions } from "../../../../src/source/opcua/monitoring/publisher.ts";
+import type { Link } from "../../../../src/source/opcua/session/link.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { opcuaLink } from "../../../support/opcua-link.ts";
 import { testRuntime } from "../../../support/runtime.ts";
@@ -18,28 +19,7 @@ test("four requests wait at the server, and acknowledgements of an abandoned req
     return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
   });
   const stop = new AbortController();
-  const publisher = new Publisher({
-    link,
-    runtime: testRuntime(),
-    source: "line",
-    subscriptions: [
-      {
-        id: 1,
-        firstSequence: 1,
-        lags: false,
-        origin: "new",
-        publishingMs: 1_000,
-        keepAliveCount: 10,
-        lifetimeCount: 30,
-      },
-    ],
-    formers: [],
-    deliver: async () => {},
-    alive: () => {},
-    room: async () => {},
-    lost: () => {},
-    gone: async () => {},
-  });
+  const publisher = openPublisher(link);
   publisher.acknowledge({ subscription: 1, sequenceNumber: 7 });
   const running = publisher.run(stop.signal);
   await eventually(() => sent.length === 2);
@@ -49,3 +29,41 @@ test("four requests wait at the server, and acknowledgements of an abandoned req
   stop.abort(new Error("enough"));
   await expect(running).rejects.toThrow("enough");
 });
+
+test("a notification that cannot be decoded completely is lost, after the values that it has", async () => {
+  const change = Object.assign(new ua.DataChangeNotification(), { undecoded: "there is no built-in type 63" });
+  const notificationMessage = new ua.NotificationMessage({ sequenceNumber: 1, notificationData: [change] });
+  const answers = [new ua.PublishResponse({ subscriptionId: 1, notificationMessage })];
+  const link = opcuaLink(
+    (_request, signal) =>
+      answers.shift() ?? new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason))),
+  );
+  const stop = new AbortController();
+  const log: string[] = [];
+  const publisher = openPublisher(link, {
+    deliver: async ({ sequenceNumber }) => void log.push(`${sequenceNumber}`),
+    lost: (id) => log.push(`lost of ${id}`),
+  });
+  const running = publisher.run(stop.signal);
+  await eventually(() => log.length === 2);
+  expect(log).toEqual(["1", "lost of 1"]);
+  stop.abort(new Error("enough"));
+  await expect(running).rejects.toThrow("enough");
+});
+
+function openPublisher(link: Link, more: Partial<PublisherOptions> = {}): Publisher {
+  const counts = { publishingMs: 1_000, keepAliveCount: 10, lifetimeCount: 30 };
+  return new Publisher({
+    link,
+    runtime: testRuntime(),
+    source: "line",
+    subscriptions: [{ id: 1, firstSequence: 1, lags: false, origin: "new", ...counts }],
+    formers: [],
+    deliver: async () => {},
+    alive: () => {},
+    room: async () => {},
+    lost: () => {},
+    gone: async () => {},
+    ...more,
+  });
+}
