@@ -27,10 +27,7 @@ export interface ClusterView {
   readonly sameName: boolean;
 }
 
-export type ClusterStream = Pick<
-  StreamState,
-  "messages" | "bytes" | "maxBytes" | "oldestMs" | "replicas" | "replicasInPlace"
->;
+type ClusterStream = Pick<StreamState, "messages" | "bytes" | "maxBytes" | "oldestMs" | "replicas" | "replicasInPlace">;
 
 /** Lifetime of lease entries in multiples of `leaseTtl`; agents time the leases with their own clocks. */
 const entryLife = 10;
@@ -55,7 +52,7 @@ export function clusterHeartbeats(link: NatsLink, integration: string, clock: Cl
   return natsBroadcast(link, "members", integration, clock);
 }
 
-export interface ClusterParts {
+interface ClusterParts {
   readonly options: ClusterOptions;
   /** `service.integration`. Agents of other integrations share nothing with this one. */
   readonly integration: string;

@@ -15,7 +15,7 @@ interface DemoDevicesOptions {
   readonly everyMs: number;
 }
 
-export type DeviceName = "mqtt" | "modbus" | "opcua";
+type DeviceName = "mqtt" | "modbus" | "opcua";
 
 export interface DemoDevices extends AsyncDisposable {
   readonly inputs: readonly InputId[];

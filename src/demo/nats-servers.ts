@@ -6,7 +6,7 @@ import { delimiter, join } from "node:path";
 import { AgentError } from "../core/errors.ts";
 import { onFreePorts } from "./free-ports.ts";
 
-export interface DemoServer {
+interface DemoServer {
   readonly name: string;
   readonly url: string;
   /** SIGKILL. Resolves when the process is gone. */

@@ -164,7 +164,7 @@ type Reloaded =
   | { readonly ok: false; readonly reason: string; readonly errors: readonly ConfigIssue[] };
 
 /** Serialises reloads in the order of the calls. The result is logged; the promise never rejects. */
-export function reloading(
+function reloading(
   file: string,
   agent: Agent,
   io: Console,

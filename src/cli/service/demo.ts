@@ -142,7 +142,7 @@ interface Watched {
 }
 
 /** Prints a line a second and runs the outage. Resolves with the length of the outage in milliseconds. */
-export async function watch(watched: Watched): Promise<number> {
+async function watch(watched: Watched): Promise<number> {
   const { devices, agent, io, runtime, duration } = watched;
   const started = runtime.clock.monotonic();
   let away = false;

@@ -59,7 +59,7 @@ export async function agentUrl({ url, config, caFile }: AgentQuery, { environmen
   throw new AgentError("AGENT_UNREACHABLE", `${config}: http.listen takes any free port, so --url is needed`);
 }
 
-export function addressOf({ host, port }: ListenAddress, tls?: Config["http"]["tls"]): string {
+function addressOf({ host, port }: ListenAddress, tls?: Config["http"]["tls"]): string {
   const reachable = { "0.0.0.0": "127.0.0.1", "::": "::1" }[host] ?? host;
   return `${tls ? "https" : "http"}://${hostInUrl(reachable)}:${port}`;
 }

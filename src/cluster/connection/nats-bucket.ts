@@ -3,7 +3,7 @@ import type { KV, KvEntry } from "@nats-io/kv";
 import type { KeyBucket, KeyEntry } from "./jetstream.ts";
 import { answerWithinMs, jetstreamCode, type NatsClient, type NatsLink } from "./nats-connection.ts";
 
-export interface KeyBucketOptions {
+interface KeyBucketOptions {
   readonly name: string;
   readonly replicas: number;
   /** Entries not written for this long expire by the clock of the bucket's leader. Undefined: never. */

@@ -25,7 +25,7 @@ export interface NatsClient {
   readonly buckets: Kvm;
 }
 
-export interface ConnectionState {
+interface ConnectionState {
   readonly isConnected: boolean;
   readonly server: { readonly name: string; readonly version: string } | undefined;
   readonly reason: string | undefined;

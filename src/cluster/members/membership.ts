@@ -42,7 +42,7 @@ const orderRecord = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("drain"), node: z.string() }),
   z.object({ kind: z.literal("move"), source: z.string(), node: z.string() }),
 ]);
-export type ClusterOrder = z.output<typeof orderRecord>;
+type ClusterOrder = z.output<typeof orderRecord>;
 
 const beatMs = 2_000;
 /** A member that was not heard for this long, three heartbeats, is not alive. */
@@ -50,7 +50,7 @@ export const silentMs = 3 * beatMs;
 /** Records of members without heartbeats are read at one in so many heartbeats. */
 const recordsEvery = 4;
 
-export interface MembershipOptions {
+interface MembershipOptions {
   readonly state: KeyBucket;
   readonly heartbeats: Broadcast;
   readonly node: string;

@@ -140,7 +140,7 @@ function keyOf({ address, name, tag }: BrowsedNode, taken: ReadonlyMap<string, u
 }
 
 /** Whether every word is in the names or the address. */
-export function matches({ path, address }: Pick<ExploredNode, "path" | "address">, search: readonly string[]): boolean {
+function matches({ path, address }: Pick<ExploredNode, "path" | "address">, search: readonly string[]): boolean {
   if (search.length === 0) return true;
   const text = `${path.join(".")} ${address}`.toLowerCase();
   return search.every((word) => text.includes(word));

@@ -26,7 +26,7 @@ export interface Address {
 }
 
 /** An address in parts, as in the long form of the configuration. */
-export interface AddressParts extends Pick<Address, "table" | "address" | "bit" | "toBit"> {
+interface AddressParts extends Pick<Address, "table" | "address" | "bit" | "toBit"> {
   readonly type?: string | undefined;
   readonly order?: string | undefined;
 }
@@ -155,7 +155,7 @@ function wrong(error: string): ParsedAddress {
   return { ok: false, error };
 }
 
-export const addressForm = "the form is table:address type order, as in hr:4 f32 cdab, hr:20.3 bit or co:5";
+const addressForm = "the form is table:address type order, as in hr:4 f32 cdab, hr:20.3 bit or co:5";
 
 /** Type names in manuals and other programs, only for suggestions: a `word` may be signed. */
 const typeNames = byName<ValueType>({
@@ -198,7 +198,7 @@ function byName<Meaning extends string>(
 /** Memory names of controllers: `%MW100`, `D100`, `VW100`. */
 const memory = /^(?:%?(?:m|i|q|k)[xbwdfl]?|%s|d|vw|vd|v|r)\d+(?:\.\d+)?$/;
 
-export function noAddress(text: string): string {
+function noAddress(text: string): string {
   const [first = ""] = text.split(" ");
   if (memory.test(first))
     return `${first.toUpperCase()} is a controller's own name; where it lies for Modbus differs from maker to maker, so take the address from the manual's table for Modbus (with Schneider %MW100 is hr:100, with Delta D100 is hr:4196)`;
@@ -209,14 +209,14 @@ export function noAddress(text: string): string {
   return `is no Modbus address; ${addressForm}`;
 }
 
-export function bareNumber(number: number, text: string): string {
+function bareNumber(number: number, text: string): string {
   if (number > 65_535) return `${text} names no table, and addresses end at 65535; ${addressForm}`;
   const before = number > 0 ? `, or hr:${number - 1} where the manual counts from 1` : "";
   return `${text} names no table: for a holding register write hr:${number}${before} (ir: input register, co: coil, di: discrete input)`;
 }
 
 /** Explains a word after the address that is neither a type nor an order. */
-export function unknownWord(word: string): string {
+function unknownWord(word: string): string {
   const bare = word.replace(/[,;()]/g, "");
   const meant = typeNames[bare] ?? orderNames[bare] ?? (Object.hasOwn(registersOf, bare) ? bare : undefined);
   if (meant !== undefined && meant !== word) return `${word} is neither a type nor an order; did you mean ${meant}?`;

@@ -104,7 +104,7 @@ function formatMaker(): FormatOf {
   };
 }
 
-export function spanOf(address: Address): Span {
+function spanOf(address: Address): Span {
   const count = isRegisterTable(address.table) ? registersFor(address) : 1;
   return { table: address.table, start: address.address, count };
 }

@@ -1,7 +1,7 @@
 // Number formats in registers, and byte orders.
 
 export type RegisterTable = "hr" | "ir";
-export type BitTable = "co" | "di";
+type BitTable = "co" | "di";
 export type Table = RegisterTable | BitTable;
 
 /** `abcd`: high byte and high word first, as specified. `cdab`: low word first. `badc`: bytes swapped. `dcba`: both. */

@@ -34,8 +34,7 @@ export const unsteadiness = 1.2;
 
 /**
  * Exchanges frames over `stream`, which it owns. `rest`: for lines that cannot be reopened after a time-out. `timedOut`:
- * time-outs of earlier connections to a bus, whose answers may still come. `pauseMs`: between a reply and a follow-up
- * request.
+ * time-outs of earlier connections to a bus, whose answers may still come. `pauseMs`: before a follow-up request.
  */
 export function streamExchange(
   stream: ByteStream,

@@ -174,7 +174,7 @@ function isSame(a: TagBlock, b: TagBlock): boolean {
  * Prefers a value that was read, else tries all in turn: some devices ignore addresses that they lack.
  * `random`: start position from 0 to below 1, so that connections start differently.
  */
-export function probeChoice<Item extends Span>(items: readonly Item[], random: number) {
+function probeChoice<Item extends Span>(items: readonly Item[], random: number) {
   /** One block for each value, to find one that the unit answers. Dropped after the first answer to save memory. */
   let byLength: readonly ReadBlock<Item>[] | undefined;
   let known: ReadBlock<Item> | undefined;

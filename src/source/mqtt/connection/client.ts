@@ -142,7 +142,7 @@ const ownTerms = {
 /** A connection with a successful CONNACK. Disposal sends DISCONNECT; a persistent session remains at the broker. */
 export type MqttConnection = ReturnType<typeof mqttConnection>;
 
-export function mqttConnection(client: MqttClient, sessionPresent: boolean, lost: Promise<AgentError>) {
+function mqttConnection(client: MqttClient, sessionPresent: boolean, lost: Promise<AgentError>) {
   let hasReceived = false;
   const { protocolVersion: version } = client.options;
   const protocolVersion: 3 | 4 | 5 = version === 5 || version === 3 ? version : 4;

@@ -197,7 +197,7 @@ type Guess = (payload: Buffer, now: EpochMicros) => readonly GuessedValue[];
 const guesses: readonly Guess[] = [senml, jsonLinesOf, lineProtocol, number, csv];
 
 /** Values of the first matching format, or none. */
-export function guessFormat(payload: Buffer, now: EpochMicros): readonly GuessedValue[] {
+function guessFormat(payload: Buffer, now: EpochMicros): readonly GuessedValue[] {
   for (const guess of guesses) {
     const found = ifReadable(() => guess(payload, now)) ?? [];
     if (found.length > 0) return found;
@@ -283,9 +283,9 @@ function csv(payload: Buffer, now: EpochMicros): readonly GuessedValue[] {
   });
 }
 
-export const timeName = /^(?:ts|t|time|timestamp|timestamp_ms|last_seen|datetime|received_at|sampled_at)$/i;
+const timeName = /^(?:ts|t|time|timestamp|timestamp_ms|last_seen|datetime|received_at|sampled_at)$/i;
 
-export function isTime(value: unknown, now: EpochMicros): boolean {
+function isTime(value: unknown, now: EpochMicros): boolean {
   return typeof payloadTime(value, "auto", undefined, now) === "number";
 }
 

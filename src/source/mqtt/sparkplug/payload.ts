@@ -25,7 +25,7 @@ export interface SparkplugMetric {
 }
 
 /** A value as transmitted; signed integers are still in their unsigned form. */
-export type RawValue = Scalar | Uint8Array | SparkplugTemplate;
+type RawValue = Scalar | Uint8Array | SparkplugTemplate;
 
 export interface SparkplugTemplate {
   readonly isDefinition: boolean;
@@ -157,7 +157,7 @@ interface Field {
 }
 
 /** Yields fields in order. Throws `PayloadError` if the bytes are not a valid message. */
-export function* readFields(bytes: Uint8Array): Generator<Field> {
+function* readFields(bytes: Uint8Array): Generator<Field> {
   const reader = new DocumentReader("Sparkplug B", bytes);
   const varint = (): number | bigint => {
     let small = 0;
