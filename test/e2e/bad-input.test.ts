@@ -1,5 +1,6 @@
 // Invalid input before the agent runs: the user sees one clear text and the exit status that scripts rely on.
 
+import { spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, writeFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
@@ -7,6 +8,7 @@ import { expect, test } from "vitest";
 import { startAgent } from "../support/agent-process.ts";
 import { tagferry } from "../support/cli.ts";
 import { eventually } from "../support/eventually.ts";
+import { program } from "../support/program.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const configuration = (dataDir: string, listen = "127.0.0.1:0") => `version: 1
@@ -67,6 +69,20 @@ sources:
       ).toContain(words);
     }
   }
+});
+
+test("a named pipe as a configuration is an error, instead of a wait for a writer, and a pipe of a shell is read", async () => {
+  using folder = temporaryFolder();
+  const [file, fifo] = [folder.file("agent.yaml"), folder.file("fifo")];
+  writeFileSync(file, configuration(folder.file("data")));
+  spawnSync("mkfifo", [fifo]);
+  for (const command of ["run", "check"]) {
+    const { status, stdout, stderr } = await tagferry([command, "-c", fifo]);
+    expect(stdout + stderr).toContain("cannot be read: it is not a regular file");
+    expect(status).toBe(78);
+  }
+  const piped = spawnSync("sh", ["-c", 'cat "$2" | "$0" "$1" check -c /dev/stdin', process.execPath, program, file]);
+  expect([String(piped.stderr), piped.status]).toEqual(["", 0]);
 });
 
 test("invalid YAML and a missing file are reported as such, with exit status 78", async () => {

@@ -1,6 +1,6 @@
 // External inputs of a configuration: environment variables, files, and the packaged paths.
 
-import { open, readdir, statfs } from "node:fs/promises";
+import { open, readdir, stat, statfs } from "node:fs/promises";
 import { hostname } from "node:os";
 import { dirname, resolve } from "node:path";
 import { AgentError, type ErrorCode } from "../../core/errors.ts";
@@ -13,7 +13,10 @@ export interface Environment {
   readonly variables: Readonly<Record<string, string | undefined>>;
   /** Absolute base of relative paths on the command line and of `dataDir`. */
   readonly cwd: string;
-  /** Content of the file at an absolute path. Rejects as `node:fs` does, and if it is longer than `maxFileBytes`. */
+  /**
+   * Content of the file at an absolute path. Rejects as `node:fs` does, and if the file is longer than `maxFileBytes` or
+   * a named pipe, device or socket.
+   */
   readFile(path: string): Promise<Uint8Array>;
   /** Names in the folder at an absolute path. Rejects as `node:fs` does. */
   listFolder(path: string): Promise<readonly string[]>;
@@ -21,7 +24,7 @@ export interface Environment {
   freeDisk?(path: string): Promise<number | undefined>;
 }
 
-/** More than any list of tags needs; prevents reading `/dev/zero` without end. */
+/** More than any list of tags needs. */
 const maxFileBytes = 64 * 2 ** 20;
 
 export function processEnvironment(): Environment {
@@ -39,7 +42,13 @@ async function freeDisk(path: string): Promise<number | undefined> {
   }
 }
 
+/** The pipe of a shell, as in `check -c <(…)`. The shell connects it, so that opening it does not wait. */
+const shellPipe = /^\/dev\/(?:stdin$|fd\/)/;
+
 async function readFile(path: string): Promise<Uint8Array> {
+  const found = await stat(path);
+  // A named pipe without a writer would block a thread, and with it the end of the process. A device may do so as well.
+  if (!found.isFile() && !found.isDirectory() && !shellPipe.test(path)) throw new Error("it is not a regular file");
   await using file = await open(path, "r");
   const chunks: Buffer[] = [];
   let length = 0;
