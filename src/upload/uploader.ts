@@ -110,8 +110,7 @@ export async function openUploader(parts: UploaderParts, runtime: Runtime, signa
         )
       : undefined;
   const files = new RejectFiles(stateDir);
-  // Without `parks`, the points of a retry have just been taken out.
-  if (parts.parks ?? true) await recover(files, runtime);
+  await recover(files, runtime);
   const rejects = await openRejects(files.path, runtime);
   const parked = parkedInputs(runtime);
   const retry = rejectRetry(files, rejects, parked, runtime.log);

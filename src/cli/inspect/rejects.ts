@@ -70,7 +70,6 @@ async function resendRejects(options: RetryOptions, io: Console): Promise<ExitSt
       catalog,
       stateDir,
       agent: `tagferry/${version()} (${config.agent.name})`,
-      files,
       progress: (decided) => io.progress(progressBar(decided, points, "points")),
     },
     runtime,

@@ -34,11 +34,8 @@ export class RejectReader implements BufferReader {
   #settled = 0;
   #refused = 0;
 
-  readonly #sign: 1 | -1;
-
-  /** If two points of an input have the same time, the later one counts. `sign`: of the ids of the blocks. */
-  constructor(points: Iterable<RetriedPoint>, sign: 1 | -1 = 1) {
-    this.#sign = sign;
+  /** If two points of an input have the same time, the later one counts. */
+  constructor(points: Iterable<RetriedPoint>) {
     const byInput = new Map<InputId, Map<number, number>>();
     for (const { input, time, value } of points) {
       const series = byInput.get(input) ?? new Map<number, number>();
@@ -47,7 +44,8 @@ export class RejectReader implements BufferReader {
     for (const [input, series] of byInput) {
       const sorted = [...series].toSorted(([a], [b]) => a - b);
       for (let at = 0; at < sorted.length; at += pointsPerBlock) {
-        const id = (this.#sign * (this.#waiting.length + 1)) as BlockId; // unique within this reader
+        // Unique within this reader, and negative, as the ids of no buffer are.
+        const id = -(this.#waiting.length + 1) as BlockId;
         this.#waiting.push({ id, input, points: sorted.slice(at, at + pointsPerBlock) });
       }
     }
@@ -156,7 +154,7 @@ export async function restOf(
   reader: Pick<RejectReader, "unsettled">,
   unsendable: number,
   since: AsyncIterable<RejectLine | undefined>,
-  reasonOf: (input: InputId) => string | undefined = () => undefined,
+  reasonOf: (input: InputId) => string | undefined,
 ): Promise<((line: RejectLine) => RejectLine | undefined) | undefined> {
   const undecided = new Set(Array.from(reader.unsettled(), keyOfPoint));
   for await (const line of since) {

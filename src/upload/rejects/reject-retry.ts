@@ -60,8 +60,7 @@ export function rejectRetry(files: RejectFiles, rejects: Rejects, inputs: Refuse
     latest = { running: left > 0, points: left, accepted: 0, refused: 0, unsendable, held: 0 };
     if (points.length === 0) return latest;
     await files.takeOut();
-    // The ids of a buffer are positive.
-    const reader = new RejectReader(points, -1);
+    const reader = new RejectReader(points);
     running = reader;
     void reader.all.then(finish);
     inputs.hurry(points.map(({ input }) => input));
