@@ -155,7 +155,8 @@ export interface LogParts extends LogEnvironment {
 
 // Reading: builds the index by one scan of the file, and reads records through a small window.
 
-const windowBytes = 2 ** 20;
+/** A lease of fresh points needs a few records of some kilobytes each. A larger record is read alone. */
+const windowBytes = 2 ** 16;
 
 /** An intact record. Valid until the next one is read. */
 export interface RecordBytes {
