@@ -81,8 +81,12 @@ test("a named pipe as a configuration is an error, instead of a wait for a write
     expect(stdout + stderr).toContain("cannot be read: it is not a regular file");
     expect(status).toBe(78);
   }
-  const piped = spawnSync("sh", ["-c", 'cat "$2" | "$0" "$1" check -c /dev/stdin', process.execPath, program, file]);
-  expect([String(piped.stderr), piped.status]).toEqual(["", 0]);
+  // As bash and zsh name the pipe of `<(…)`.
+  for (const pipe of ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"]) {
+    const line = 'cat "$2" | "$0" "$1" check -c "$3"';
+    const piped = spawnSync("sh", ["-c", line, process.execPath, program, file, pipe]);
+    expect([String(piped.stderr), piped.status]).toEqual(["", 0]);
+  }
 });
 
 test("invalid YAML and a missing file are reported as such, with exit status 78", async () => {

@@ -43,7 +43,7 @@ async function freeDisk(path: string): Promise<number | undefined> {
 }
 
 /** The pipe of a shell, as in `check -c <(…)`. The shell connects it, so that opening it does not wait. */
-const shellPipe = /^\/dev\/(?:stdin$|fd\/)/;
+const shellPipe = /^\/(?:dev\/stdin$|(?:dev|proc\/self)\/fd\/)/;
 
 async function readFile(path: string): Promise<Uint8Array> {
   const found = await stat(path);
