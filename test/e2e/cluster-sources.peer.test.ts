@@ -49,6 +49,8 @@ sources:
     type: modbus
     run: { prefer: gw1 }
     url: tcp://127.0.0.1:${tap.port}
+    # The device runs in the process of the test, which a loaded machine may delay for more than the default of 1 s.
+    timeout: 30s
     tags: [{ input: meter.power, at: "hr:0", every: 200ms }]
   line:
     type: opcua
