@@ -7,13 +7,10 @@ import type { Lane, TakeOptions } from "../../core/buffer.ts";
 import { isAgentError } from "../../core/errors.ts";
 import type { InputId } from "../../core/point.ts";
 import type { InputTable } from "../disk/format/input-table.ts";
-import { FetchAhead } from "./fetch-ahead.ts";
-import { cutOf, type ReadFrame, type StreamCut } from "./frame-cut.ts";
 import { OpenFrame } from "./frame-lease.ts";
-import { NamelessFrames } from "./nameless-frames.ts";
 import type { PartialFrame, SettledFrames } from "./settled-frames.ts";
 import { decodeFrame, type FrameHeader, frameKey, type StreamFrame } from "./stream-frame.ts";
-import type { StreamNames } from "./stream-names.ts";
+import { NamelessFrames, type StreamNames } from "./stream-names.ts";
 import { StreamPositions } from "./stream-positions.ts";
 
 /** Decoded frames kept in memory, since a take may leave part of a frame. */
@@ -209,5 +206,79 @@ export class StreamCutter {
   #isElsewhere(header: FrameHeader, at: number): boolean {
     const sequence = this.#open.get(frameKey(header))?.sequence;
     return sequence !== undefined && sequence !== at;
+  }
+}
+
+interface StreamCut {
+  readonly frames: readonly OpenFrame[];
+  /** Series taken from each frame. */
+  readonly series: readonly (readonly number[])[];
+  readonly places: Uint32Array;
+  readonly times: Float64Array;
+  readonly values: Float64Array;
+  readonly points: number;
+}
+
+interface ReadFrame {
+  readonly frame: StreamFrame;
+  readonly open: OpenFrame;
+}
+
+/** `series`: the chosen ones of each frame. The result is in the order of the stream. */
+function cutOf(taken: readonly ReadFrame[], series: readonly (readonly number[])[], points: number): StreamCut {
+  const order = [...taken.keys()].sort((a, b) => taken[a]!.open.sequence! - taken[b]!.open.sequence!);
+  const [places, times, values] = [new Uint32Array(points), new Float64Array(points), new Float64Array(points)];
+  let at = 0;
+  for (const i of order) {
+    const { frame, open } = taken[i]!;
+    for (const s of series[i]!) {
+      const [start, end] = [frame.valueStarts[s]!, frame.valueStarts[s + 1]!];
+      const time = frame.timeStarts[s]!;
+      places.fill(open.inputs[s]!, at, at + end - start);
+      times.set(frame.times.subarray(time, time + end - start), at);
+      values.set(frame.values.subarray(start, end), at);
+      at += end - start;
+    }
+  }
+  return { frames: taken.map(({ open }) => open), series, places, times, values, points };
+}
+
+/** Messages requested at once: one by one, a backlog would drain at the round trips to the servers. 8 MiB at most. */
+const fetchedAhead = 16;
+
+class FetchAhead {
+  readonly #stream: Pick<PointStream, "next">;
+  readonly #messages = new Map<number, Promise<StreamMessage | undefined>>();
+
+  constructor(stream: Pick<PointStream, "next">) {
+    this.#stream = stream;
+  }
+
+  /**
+   * Resolves with the message at `at`, and requests those that are read next. `next`: the position after another one;
+   * `isKnown`: it need not be read. Rejects as the stream does.
+   */
+  async fetch(
+    at: number,
+    next: (after: number) => number | undefined,
+    isKnown: (position: number) => boolean,
+  ): Promise<StreamMessage | undefined> {
+    for (const position of this.#messages.keys()) if (position < at) this.#messages.delete(position);
+    let position: number | undefined = at;
+    for (let i = 0; i < fetchedAhead && position !== undefined; i++) {
+      if ((position === at || !isKnown(position)) && !this.#messages.has(position)) {
+        const message = this.#stream.next(position);
+        message.catch(() => {}); // it is awaited when its position is read, or not at all
+        this.#messages.set(position, message);
+      }
+      position = next(position);
+    }
+    const message = this.#messages.get(at);
+    this.#messages.delete(at);
+    return await message;
+  }
+
+  clear(): void {
+    this.#messages.clear();
   }
 }

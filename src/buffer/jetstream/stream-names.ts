@@ -10,6 +10,7 @@ import { AgentError } from "../../core/errors.ts";
 import type { InputId } from "../../core/point.ts";
 import type { Clock } from "../../core/runtime.ts";
 import { writeAtomically } from "../../lib/files/atomic-file.ts";
+import { RangeSet } from "../disk/counters/ranges.ts";
 import { InputTable } from "../disk/format/input-table.ts";
 import type { FrameHeader } from "./stream-frame.ts";
 
@@ -185,5 +186,41 @@ export class StreamNames {
     this.#missing.set(prefix, missing);
     if (isLost) return undefined;
     throw new AgentError("CLUSTER_UNREACHABLE", `the names of the inputs of ${node} are not in the cluster`);
+  }
+}
+
+interface Nameless {
+  readonly header: FrameHeader;
+  readonly positions: RangeSet;
+  /** The highest number of an input. */
+  most: number;
+}
+
+/** Frames whose input names the cluster has lost. They stay in the stream until their agent has written the names again. */
+export class NamelessFrames {
+  readonly #byDictionary = new Map<string, Nameless>();
+
+  /** `most`: the highest number of its inputs. */
+  add(header: FrameHeader, at: number, most: number): void {
+    const dictionary = `${header.node}\n${header.dictionary}`;
+    let entry = this.#byDictionary.get(dictionary);
+    if (!entry) this.#byDictionary.set(dictionary, (entry = { header, positions: new RangeSet(), most }));
+    entry.positions.add(at, at + 1);
+    entry.most = Math.max(entry.most, most);
+  }
+
+  /** Positions of frames whose names have reappeared; it forgets them. */
+  async found(names: Pick<StreamNames, "of">): Promise<readonly RangeSet[]> {
+    const found: RangeSet[] = [];
+    for (const [dictionary, { header, positions, most }] of this.#byDictionary) {
+      if (!(await names.of(header, most + 1))) continue;
+      found.push(positions);
+      this.#byDictionary.delete(dictionary);
+    }
+    return found;
+  }
+
+  clear(): void {
+    this.#byDictionary.clear();
   }
 }

@@ -7,9 +7,9 @@ import type { BufferReader, Lane, Settlement, TakeOptions } from "../../core/buf
 import { AgentError, isAgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import { layOut } from "../disk/blocks/block-cut.ts";
-import { type BlockSettlement, SettlementOrder } from "../disk/blocks/late-points.ts";
 import { SeriesSorter } from "../disk/format/columns.ts";
 import { InputTable } from "../disk/format/input-table.ts";
+import { type BlockSettlement, SettlementOrder } from "../disk/segments/late-points.ts";
 import { FrameLease } from "./frame-lease.ts";
 import { SettledFrames, SettlementRecord, type StoredSettlement } from "./settled-frames.ts";
 import { StreamCutter } from "./stream-cut.ts";

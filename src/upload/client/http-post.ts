@@ -215,7 +215,7 @@ function untrusted(error: unknown, now: EpochMicros): string | undefined {
 /** Slower connections are left to the requests. */
 const probeWithinMs = 1_000;
 
-export interface PeerAddress {
+interface PeerAddress {
   readonly host: string;
   readonly port: number;
 }

@@ -193,7 +193,7 @@ const mostInputs = 32;
 /** Points per input, unless a record of the buffer has more. */
 const mostPoints = 100;
 
-export interface RetryProbesParts {
+interface RetryProbesParts {
   readonly prefetcher: Prefetcher;
   readonly loader: Loader;
   readonly parked: ParkedInputs;

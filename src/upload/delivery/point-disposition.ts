@@ -67,8 +67,6 @@ function* eachPart({ sources, counts }: QueueColumns, work: (queue: SeriesQueue,
 
 const restOf = ({ rest }: Probe, input: InputId) => rest.filter((column) => column.input === input);
 
-export type PointDisposition = ReturnType<typeof pointDisposition>;
-
 export function pointDisposition(parts: PointDispositionParts, breaker: Breaker, log: Logger) {
   /** Inputs parked since the last log line. */
   let news: InputId[] = [];

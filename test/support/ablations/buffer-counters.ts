@@ -9,14 +9,14 @@ const scrub = "unit/buffer/disk/scrub.test.ts";
 export const bufferAccountAblations: readonly Ablation[] = [
   {
     safeguard: "marking a point that is not later than its input's mark as late",
-    file: "buffer/disk/segments/input-marks.ts",
+    file: "buffer/disk/segments/late-points.ts",
     code: "if (time > mark && time > this.floor) {",
     without: "if (true) {",
     test: "unit/buffer/disk/input-marks.test.ts",
   },
   {
     safeguard: "dropping only duplicates of the newest value",
-    file: "buffer/disk/segments/input-marks.ts",
+    file: "buffer/disk/segments/late-points.ts",
     code: "if (Object.is(this.#values[input], value)) continue;",
     without: "continue;",
     test: "unit/buffer/disk/input-marks.test.ts",
@@ -70,7 +70,7 @@ export const bufferAccountAblations: readonly Ablation[] = [
   },
   {
     safeguard: "limiting the effect of an unreadable segment to the requested points",
-    file: "buffer/disk/blocks/late-points.ts",
+    file: "buffer/disk/segments/late-points.ts",
     code: "touches(each) && mayHold(each)) ||",
     without: "touches(each)) ||",
     test: "unit/buffer/disk/unreadable.test.ts",

@@ -17,7 +17,7 @@ export const orderAblations: readonly Ablation[] = [
   },
   {
     safeguard: "holding back late records after withheld ones",
-    file: "buffer/disk/blocks/late-points.ts",
+    file: "buffer/disk/segments/late-points.ts",
     code: "    this.#withheld.set(segment, { earliest, latest });\n",
     without: "",
     test: model,
@@ -31,7 +31,7 @@ export const orderAblations: readonly Ablation[] = [
   },
   {
     safeguard: "marking points from before a start as late",
-    file: "buffer/disk/segments/input-marks.ts",
+    file: "buffer/disk/segments/late-points.ts",
     code: "if (time > mark && time > this.floor)",
     without: "if (time > mark)",
     test: model,
@@ -45,7 +45,7 @@ export const orderAblations: readonly Ablation[] = [
   },
   {
     safeguard: "holding late records until an unreadable segment is read",
-    file: "buffer/disk/blocks/late-points.ts",
+    file: "buffer/disk/segments/late-points.ts",
     code: "      [...this.#unread].some((each) => each.first < segment.first && touches(each) && mayHold(each)) ||\n",
     without: "",
     test: unreadable,
@@ -96,21 +96,21 @@ export const orderAblations: readonly Ablation[] = [
   },
   {
     safeguard: "settling a late point after the points that it may replace",
-    file: "buffer/disk/blocks/late-points.ts",
+    file: "buffer/disk/segments/late-points.ts",
     code: "    if (blocker === undefined) return true;",
     without: "    return true;",
     test: settlements,
   },
   {
     safeguard: "revoking the settlement of a late point when a point that it may replace is released",
-    file: "buffer/disk/blocks/late-points.ts",
+    file: "buffer/disk/segments/late-points.ts",
     code: "if (settlement.block < block || !this.#blocks(block, late)) return true;",
     without: "return true;",
     test: settlements,
   },
   {
     safeguard: "releasing a late block together with the block that it waits for",
-    file: "buffer/disk/blocks/late-points.ts",
+    file: "buffer/disk/segments/late-points.ts",
     code: "return followers.filter((follower) => this.isRevoked(follower));",
     without: "return [];",
     test: settlements,

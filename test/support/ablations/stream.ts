@@ -231,7 +231,7 @@ export const streamAblations: readonly Ablation[] = [
   },
   {
     safeguard: "requesting several messages at once",
-    file: "buffer/jetstream/fetch-ahead.ts",
+    file: "buffer/jetstream/stream-cut.ts",
     code: "i < fetchedAhead && position !== undefined",
     without: "i < 1 && position !== undefined",
     test: blocked,

@@ -57,7 +57,7 @@ export interface BlockCut {
   readonly values: Float64Array;
 }
 
-export interface CutOptions {
+interface CutOptions {
   readonly lane: Lane;
   readonly maxPoints: number;
   /** The block ends with the first record at which it has this many points. */
@@ -235,7 +235,7 @@ class Cutter implements BlockCut {
   }
 }
 
-export interface LaidOut {
+interface LaidOut {
   readonly block: LeasedBlock;
   readonly places: Uint32Array;
 }

@@ -8,7 +8,7 @@ import type { BufferState } from "../counters/state-file.ts";
 import type { Segment } from "../segments/segment.ts";
 import type { BlockCut } from "./block-cut.ts";
 
-export interface SeriesPart {
+interface SeriesPart {
   readonly place: number;
   readonly points: number;
   /** Sequence numbers of the records that the block takes the series from. */
@@ -16,7 +16,7 @@ export interface SeriesPart {
 }
 
 /** The series of a block, with one entry in each column; `valueStarts` has one more. */
-export interface LeasedSeries {
+interface LeasedSeries {
   readonly inputs: Uint32Array;
   readonly places: Uint32Array;
   readonly valueStarts: Uint32Array;

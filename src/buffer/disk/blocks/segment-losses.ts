@@ -8,7 +8,7 @@ import type { Damage, SegmentIndex } from "../format/segment-index.ts";
 import { type LogParts, type Segment, SegmentReader } from "../segments/segment.ts";
 import type { Lease, SeriesTimes } from "./lease.ts";
 
-export type DamagedRange = Omit<Damage, "offset" | "bytes">;
+type DamagedRange = Omit<Damage, "offset" | "bytes">;
 
 /**
  * Counts the damaged points of a segment, from its index and from `found`, and writes them off. Skips leased points,

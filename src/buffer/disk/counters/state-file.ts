@@ -283,14 +283,14 @@ export interface BufferState extends Omit<Decoded<typeof counts>, "losses"> {
   readonly starts: readonly number[];
 }
 
-export function writeState(out: ByteWriter, state: BufferState): void {
+function writeState(out: ByteWriter, state: BufferState): void {
   counts.write(out, state);
   for (const { found = 0 } of state.losses) out.varint(found);
   removed.write(out, state.removed);
   bounds.write(out, state.starts);
 }
 
-export function readState(reader: ByteReader): BufferState {
+function readState(reader: ByteReader): BufferState {
   const read = counts.read(reader);
   const losses = read.losses.map((loss) => {
     const found = reader.varint();

@@ -1,5 +1,5 @@
 // The file system calls that the log needs. Tests replace them with a disk that fails, reports false syncs or loses
-// power. All calls are synchronous, since the log thread has no other work, and throw `DiskError`.
+// power. All calls are synchronous, since the log thread has no other work, and throw errors with a `code`.
 
 import {
   closeSync,
@@ -43,10 +43,6 @@ export interface DiskFile {
   /** Once this returns, earlier writes survive a power cut. If it throws, no later success covers these writes. */
   sync(): void;
   close(): void;
-}
-
-export interface DiskError extends Error {
-  readonly code?: string;
 }
 
 /** The error's code, such as `ENOSPC`; empty if it has none. */

@@ -7,7 +7,7 @@ import { dictionaryCoding, noDecimals, streamCount, vectorValues, word } from ".
 const lows = new Uint32Array(vectorValues);
 const highs = new Uint32Array(vectorValues);
 
-export interface DenseSource {
+interface DenseSource {
   readonly head: ByteReader;
   readonly planes: readonly ByteReader[];
   readonly rest: ByteReader;

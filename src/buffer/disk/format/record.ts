@@ -45,7 +45,7 @@ export interface RecordHeader {
   readonly payloadChecksum: number;
 }
 
-export interface RecordFields extends Pick<RecordHeader, "type" | "points" | "sequence" | "from" | "to" | "salt"> {
+interface RecordFields extends Pick<RecordHeader, "type" | "points" | "sequence" | "from" | "to" | "salt"> {
   readonly late?: boolean;
 }
 
@@ -146,7 +146,7 @@ export interface EncodedRecord extends Pick<RecordHeader, "sequence" | "points" 
   readonly bytes: number;
 }
 
-export type EncodedPart = Pick<RecordHeader, "from" | "to" | "late">;
+type EncodedPart = Pick<RecordHeader, "from" | "to" | "late">;
 
 /** Memory that all segments of a buffer share. */
 export interface Scratch {

@@ -8,7 +8,7 @@ import { SeriesSorter } from "../format/columns.ts";
 import type { PointColumns } from "../format/input-table.ts";
 import type { Scratch } from "../format/record.ts";
 import { segmentHeaderBytes } from "../format/segment-header.ts";
-import type { Admission } from "../segments/input-marks.ts";
+import type { Admission } from "../segments/late-points.ts";
 import type { Segment, TimestampPair } from "../segments/segment.ts";
 import { SegmentWriter } from "../segments/segment-writer.ts";
 import type { Bounds } from "./bounds.ts";

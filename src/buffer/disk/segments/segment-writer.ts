@@ -19,7 +19,7 @@ import {
 } from "../format/record.ts";
 import { type SegmentHeader, segmentHeaderBytes, segmentName, writeSegmentHeader } from "../format/segment-header.ts";
 import { SegmentIndex } from "../format/segment-index.ts";
-import type { Admission } from "./input-marks.ts";
+import type { Admission } from "./late-points.ts";
 import { Segment } from "./segment.ts";
 
 /** Maximum points in one record, and so the most that one damaged place costs. */
@@ -165,7 +165,7 @@ export class SegmentWriter {
 // The seal, the last record of a sealed segment. It holds the totals and is found without reading the rest.
 
 /** Totals of a segment. Times in microseconds; `earliest` and `latest` are NaN if there are no points. */
-export interface Seal {
+interface Seal {
   readonly endSequence: number;
   readonly earliest: number;
   readonly latest: number;

@@ -8,9 +8,9 @@ import { AgentError, type ErrorCode } from "../../../core/errors.ts";
 import type { InputId } from "../../../core/point.ts";
 import { orAbort } from "../../../lib/flow/abort.ts";
 import type { Taken, TakeRequest } from "../blocks/block-cut.ts";
-import type { BlockSettlement } from "../blocks/late-points.ts";
 import type { Note } from "../files/disk.ts";
 import type { PointColumns } from "../format/input-table.ts";
+import type { BlockSettlement } from "../segments/late-points.ts";
 import type { StoreOptions, TimestampPair } from "../segments/segment.ts";
 
 export type StoreRequest = { readonly now: TimestampPair } & (

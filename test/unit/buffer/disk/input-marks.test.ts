@@ -3,8 +3,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { keepSameTime, type PointColumns } from "../../../../src/buffer/disk/format/input-table.ts";
-import { InputMarks } from "../../../../src/buffer/disk/segments/input-marks.ts";
 import { mostKeptRanges } from "../../../../src/buffer/disk/segments/kept-times.ts";
+import { InputMarks } from "../../../../src/buffer/disk/segments/late-points.ts";
 import { runs } from "../../../support/property.ts";
 
 type Given = readonly [input: number, time: number, value: number];
