@@ -1,16 +1,17 @@
 // The message on a Node version that the program does not support.
 import { execFile } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { transform } from "esbuild";
 import { expect, test } from "vitest";
 import { entryText } from "../../../packaging/entry.ts";
 import { nodeFlags } from "../../../src/cli/shared/node-flags.ts";
+import { pretendedNode } from "../../support/pretended-node.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const root = resolve(import.meta.dirname, "../../..");
 const guard = join(root, "src/cli/supported-node.cjs");
-const { engines, scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+const { engines } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 
 interface Ended {
   readonly status: number;
@@ -33,17 +34,7 @@ function built() {
   writeFileSync(folder.file("package.json"), '{"type":"module"}');
   writeFileSync(main, entryText(), { mode: 0o755 });
   writeFileSync(folder.file("start.js"), 'import "node:fs";\nconsole.log(process.argv.slice(2).join(" "));\n');
-  // Simulates another Node version: `process.version` reports it.
-  const pretending = (version: string) => {
-    const file = folder.file(`pretend-${version}.cjs`);
-    const versions = `Object.assign({}, process.versions, { node: "${version}" })`;
-    writeFileSync(
-      file,
-      `Object.defineProperty(process, "versions", { value: ${versions} });
-Object.defineProperty(process, "version", { value: "v${version}" });`,
-    );
-    return ["-r", file];
-  };
+  const pretending = (version: string) => pretendedNode(folder, version);
   return { folder, main, pretending, [Symbol.dispose]: () => folder[Symbol.dispose]() };
 }
 
@@ -87,20 +78,6 @@ test("started by its name it passes its flags to a Node that has them, and none 
   nodeOf("20.20.2");
   expect((await run(program.main, ["version"], { PATH })).stdout.split("\n")).toEqual([program.main, "version", ""]);
 });
-
-test("the scripts of the package that run the program check the version first", async () => {
-  const version = "20.20.2";
-  using program = built();
-  for (const name of ["demo", "tagferry", "build", "deb"]) {
-    const [node, ...args] = String(scripts[name]).split(" ");
-    expect(node).toBe("node");
-    const ended = await run(process.execPath, [...program.pretending(version), ...args.map((arg) => resolved(arg))]);
-    expect(ended).toMatchObject({ status: 1, stdout: "" });
-    expect(ended.stderr.split("\n")).toHaveLength(2);
-  }
-});
-
-const resolved = (arg: string) => (existsSync(join(root, arg)) ? join(root, arg) : arg);
 
 test("the file that checks the version uses the oldest syntax and the version of package.json", async () => {
   const text = readFileSync(guard, "utf8");
