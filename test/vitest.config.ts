@@ -1,3 +1,4 @@
+import { resolve } from "node:path";
 import { configDefaults, defineConfig } from "vitest/config";
 import { longFiles, tierOf } from "./tiers.ts";
 
@@ -18,7 +19,7 @@ if (tier === "quick")
 
 export default defineConfig({
   test: {
-    root: new URL("..", import.meta.url).pathname,
+    root: resolve(import.meta.dirname, ".."),
     exclude: { quick: [...notPeers, ...longFiles], full: notPeers, peers: [] }[tier],
     testTimeout: 90_000,
     hookTimeout: 90_000,

@@ -94,6 +94,9 @@ function pageFinding({ http: { listen, token, readToken, tls } }: Config): Findi
 
 /** Whether other users can access the data directory. */
 async function fileFindings({ agent: { dataDir } }: Config): Promise<readonly Finding[]> {
+  // Windows has no permission bits, and Node reports those of everybody.
+  if (process.platform === "win32")
+    return [{ about: "files", state: "unknown", message: `${dataDir}: see its permissions in its properties` }];
   try {
     const { mode } = await stat(dataDir);
     return (mode & 0o077) === 0

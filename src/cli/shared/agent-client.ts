@@ -1,6 +1,6 @@
 // Finds the running agent and calls it, with a token where it requires one.
 import { readFile } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, isAbsolute, join } from "node:path";
 import { z } from "zod";
 import { controlTokenIn, controlTokenName } from "../../agent/process/control-token.ts";
 import { type AgentPlace, agentPlace } from "../../config/agent-place.ts";
@@ -233,7 +233,7 @@ async function knownToken(
 
 /** The token in a file. The path comes from the network, so only `control.token` files are read and sent. */
 async function tokenIn(file: string): Promise<string | undefined> {
-  if (!file.endsWith(`/${controlTokenName}`)) return undefined;
+  if (!isAbsolute(file) || basename(file) !== controlTokenName) return undefined;
   return await readFile(file, "utf8").then(controlTokenIn, () => undefined);
 }
 

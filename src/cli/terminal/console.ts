@@ -223,7 +223,7 @@ class Lines {
     });
     // In raw mode, ^C does not raise a signal.
     this.#reader.on("SIGINT", () => {
-      process.kill(process.pid, "SIGINT");
+      process.emit("SIGINT");
       this.#reader.close();
     });
   }

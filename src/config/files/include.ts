@@ -1,5 +1,5 @@
 // `include`: sources and templates in separate files.
-import { dirname, join, resolve } from "node:path";
+import { basename, dirname, isAbsolute, join, resolve } from "node:path";
 import { fileProblem } from "../../lib/files/file-problem.ts";
 import { unknownKey } from "../nodes/check-node.ts";
 import type { Issues } from "../nodes/issue.ts";
@@ -62,8 +62,8 @@ function isEmpty(node: ConfigNode): boolean {
 
 /** The files that match a pattern. Only the last part of a path may contain `*`. */
 async function filesOf(pattern: ScalarNode, environment: Environment, issues: Issues): Promise<readonly string[]> {
-  const path = pattern.text.startsWith("/") ? pattern.text : join(dirname(pattern.at.file), pattern.text);
-  const [, folder = ".", name = ""] = /^(.*)\/([^/]*)$/s.exec(path) ?? [undefined, ".", path];
+  const path = isAbsolute(pattern.text) ? pattern.text : join(dirname(pattern.at.file), pattern.text);
+  const [folder, name] = [dirname(path), basename(path)];
   if (pattern.text.split("/").includes("..") || folder.includes("*")) {
     issues.error(pattern, "must name files below this one, with * in the last part only", "as in conf.d/*.yaml");
     return [];

@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import { chownSync, statSync } from "node:fs";
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
+import { canSyncFolders } from "./sync-folder.ts";
 
 /** Replaces `path` by `data`, by default with mode 0600. Resolves once content and name survive a power cut. */
 export async function writeAtomically(
@@ -49,8 +50,9 @@ export function ownAs(model: string, path: string): void {
   chownSync(path, uid, gid);
 }
 
-/** Resolves once the name of a created or renamed file survives a power cut. */
-export async function syncName(path: string): Promise<void> {
+/** Resolves once the name of a created or renamed file survives a power cut, if the platform can sync folders. */
+export async function syncName(path: string, platform?: NodeJS.Platform): Promise<void> {
+  if (!canSyncFolders(platform)) return;
   await using folder = await open(dirname(path), "r");
   await folder.sync();
 }

@@ -6,7 +6,6 @@ import {
   constants,
   fdatasyncSync,
   fstatSync,
-  fsyncSync,
   ftruncateSync,
   openSync,
   readdirSync,
@@ -18,6 +17,7 @@ import {
 } from "node:fs";
 import { dirname } from "node:path";
 import { makeFolders } from "../../../lib/files/make-folders.ts";
+import { syncFolder } from "../../../lib/files/sync-folder.ts";
 import { attempt } from "../../../lib/flow/attempt.ts";
 
 export interface Disk {
@@ -198,15 +198,6 @@ function nodeFile(descriptor: number): DiskFile {
     sync: () => fdatasyncSync(descriptor),
     close: () => closeSync(descriptor),
   };
-}
-
-function syncFolder(folder: string): void {
-  const descriptor = openSync(folder, "r");
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
 }
 
 // Copies of damaged bytes for inspection, at most `maxFiles`.

@@ -73,7 +73,8 @@ function serial(text: string, url: URL): Endpoint | string {
   const [unknown] = settings.keys();
   if (unknown !== undefined)
     return `${unknown} is no setting of a serial line; they are baudRate, parity, dataBits and stopBits`;
-  const path = decodeURIComponent(url.pathname);
+  // A port of Windows has no folder: rtu:///COM3.
+  const path = decodeURIComponent(url.pathname).replace(/^\/(?=COM\d+$)/, "");
   return { text, frames, transport: "serial", line: { path, baudRate, dataBits, parity, stopBits } };
 }
 

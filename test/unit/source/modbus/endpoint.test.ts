@@ -30,6 +30,7 @@ test("a serial line has the settings of the specification unless others are give
   });
   expect(line(`rtu://${path}?parity=none&stopBits=1`)).toMatchObject({ stopBits: 1 });
   expect(line(`ascii://${path}`)).toMatchObject({ dataBits: 7, parity: "even" });
+  expect(line("rtu:///COM3")).toMatchObject({ path: "COM3" });
   expect(line("rtu:///dev/serial/by-id/usb%201")).toMatchObject({ path: "/dev/serial/by-id/usb 1" });
 });
 
