@@ -290,20 +290,26 @@ test("a node that appears later is monitored at the next retry, and a node that 
         { node: `nsu=${lineNamespace};s=Later` },
         { browse: "Line/N*", limit: 5 },
         { browse: "Line/T*" },
+        { node: "nsu=urn:late;s=Latest" },
       ],
       runtime: testRuntime({ clock: hurriedClock() }),
     }),
   );
-  await eventually(() => [0, 1, 2].every((tag) => line.values(tag).length === 1));
+  await eventually(() => [0, 1, 2, 4].every((tag) => line.values(tag).length === 1));
   for (const name of ["Late", "Later", "New", "Torque"]) server.add(name);
+  // Servers load namespaces while they start, and with a program.
+  server.add("Latest", 7, "urn:late");
   await eventually(() => [0, 1, 2].every((tag) => line.values(tag).includes(1)));
+  await line.reading(({ tag, value }) => tag === 4 && value === 7);
   // A pattern that has matched a node is resolved again as well, only less often.
   await line.reading(({ tag, captures, value }) => tag === 3 && captures["name"] === "Torque" && value === 1);
   await eventually(() =>
-    ["Late", "Later", "New", "Torque"].every((name) => line.descriptions.some((one) => one.signal.name === name)),
+    ["Late", "Later", "New", "Torque", "Latest"].every((name) =>
+      line.descriptions.some((one) => one.signal.name === name),
+    ),
   );
-  expect(line.readings.filter(({ quality }) => quality === "bad")).toHaveLength(3);
-  expect(line.source.details?.()).toMatchObject({ items: 5, failed: 0 });
+  expect(line.readings.filter(({ quality }) => quality === "bad")).toHaveLength(4);
+  expect(line.source.details?.()).toMatchObject({ items: 6, failed: 0 });
 });
 
 test("a node that the server deletes and creates again, as a program download does, gives values again", async () => {

@@ -93,8 +93,8 @@ export interface OpcuaServer extends AsyncDisposable {
   drive(value: Drive, at?: Date): Promise<void>;
   /** Changes the unit of Temp. */
   setUnit(unit: string): void;
-  /** Adds a variable below `Objects/Line`; default value 1. */
-  add(name: string, value?: number | VariantOptions): void;
+  /** Adds a variable below `Objects/Line`; default value 1. Registers its namespace first if necessary. */
+  add(name: string, value?: number | VariantOptions, namespace?: string): void;
   /** Deletes a variable added with `add`. */
   remove(name: string): void;
 }
@@ -196,8 +196,8 @@ export async function opcuaServer(options: OpcuaServerOptions): Promise<OpcuaSer
   const line = own.addObject({ browseName: "Line", organizedBy: space.rootFolder.objects });
   const counted = new Set<number>();
   let count = { value: 0, at: new Date() };
-  const plain = (browseName: string, dataType: DataType, valueRank = -1) =>
-    own.addVariable({ componentOf: line, browseName, nodeId: `s=${browseName}`, dataType, valueRank });
+  const plain = (browseName: string, dataType: DataType, valueRank = -1, namespace = own) =>
+    namespace.addVariable({ componentOf: line, browseName, nodeId: `s=${browseName}`, dataType, valueRank });
   const temp = own.addAnalogDataItem({
     componentOf: line,
     browseName: "Temp",
@@ -330,9 +330,12 @@ export async function opcuaServer(options: OpcuaServerOptions): Promise<OpcuaSer
       const value = space.constructExtensionObject(type, { displayName: { text: displayName }, unitId: -1 });
       temp.engineeringUnits?.setValueFromSource({ dataType: DataType.ExtensionObject, value });
     },
-    add: (name, value = 1) => {
+    add: (name, value = 1, namespace = lineNamespace) => {
       const variant = typeof value === "number" ? { dataType: DataType.Double, value } : value;
-      plain(name, variant.dataType as DataType, variant.arrayType === undefined ? -1 : 1).setValueFromSource(variant);
+      const valueRank = variant.arrayType === undefined ? -1 : 1;
+      plain(name, variant.dataType as DataType, valueRank, space.registerNamespace(namespace)).setValueFromSource(
+        variant,
+      );
     },
     remove: (name) => {
       const node = own.findNode(`s=${name}`);

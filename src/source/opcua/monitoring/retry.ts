@@ -3,6 +3,7 @@ import { AgentError } from "../../../core/errors.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { TagId } from "../../../core/source.ts";
 import { type Item, type Resolver, resolveTags, type Tag } from "../nodes/items.ts";
+import { addNamespaces } from "../session/server-facts.ts";
 import type { Monitoring } from "./monitoring.ts";
 import type { MonitoringFailure } from "./refused-nodes.ts";
 
@@ -42,6 +43,7 @@ async function retryOnce(
   const refused = failures.flatMap(({ item }) => (item && !paths.has(item.tag) ? item : []));
   const unresolved = new Set(failures.flatMap(({ item, tag }) => (item && !paths.has(tag) ? [] : tag)));
   const lookAt = tags.filter(([tag, config]) => unresolved.has(tag) || (browse && config.browse !== undefined));
+  if (unresolved.size > 0) await addNamespaces(resolver.services, resolver.namespaces, signal);
   const found = await resolveTags(lookAt, resolver, signal);
   const present = new Set([...monitoring.items(), ...monitoring.polled, ...refused].map(identity));
   const fresh = found.items.filter((item) => !present.has(identity(item)));

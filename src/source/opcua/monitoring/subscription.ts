@@ -53,8 +53,8 @@ export async function obtainSubscription(
   const taken = record && (await takeUp(obtaining, record, signal));
   if (record && taken?.origin === "kept") {
     const firstSequence = obtaining.positions.next(record);
-    // The server may have added namespaces.
-    const namespaces = [...obtaining.facts.namespaces];
+    // The server may have added namespaces, and adds more.
+    const { namespaces } = obtaining.facts;
     const wanted = obtaining.counts(publishingMs);
     return { ...record, namespaces, firstSequence, origin: "kept", wanted, former: undefined };
   }
@@ -147,8 +147,8 @@ async function create(
     const modified = await orRefused(link.call("ModifySubscription", other, signal), signal);
     given = (modified && countsIn(modified)) ?? given;
   }
-  const namespaces = [...facts.namespaces];
-  const record = { id, group, ...given, started: facts.started, namespaces, nextHandle: 1, items: [], begun: false };
+  const { started, namespaces } = facts;
+  const record = { id, group, ...given, started, namespaces, nextHandle: 1, items: [], begun: false };
   return { ...record, wanted, firstSequence: 1, origin: "new", former: undefined };
 }
 

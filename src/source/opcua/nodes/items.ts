@@ -43,7 +43,8 @@ export interface Resolver {
   readonly ua: Ua;
   readonly services: Services;
   readonly structures: StructureTypes;
-  readonly namespaces: readonly string[];
+  /** Grows, see `addNamespaces`. */
+  readonly namespaces: string[];
   /** Index → namespace URI when the index was first used. */
   readonly known: ReadonlyMap<number, string>;
 }

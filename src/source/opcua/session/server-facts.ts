@@ -1,6 +1,7 @@
 // Reads what a server reports about itself: namespaces, limits, product, state and redundant set.
 import { AgentError } from "../../../core/errors.ts";
 import type { Runtime } from "../../../core/runtime.ts";
+import { orRefused } from "./failure.ts";
 import type { Link } from "./link.ts";
 import { readValues, Services } from "./services.ts";
 
@@ -28,16 +29,13 @@ export async function readFacts(link: Link, signal: AbortSignal) {
     const found = await value(node);
     return typeof found === "number" && found > 0 ? found : 0;
   };
-  const namespaces = await value(nodes.namespaces);
-  if (!Array.isArray(namespaces) || !namespaces.every((uri) => typeof uri === "string" || uri === null))
-    throw new AgentError("SOURCE_PROTOCOL", "the server does not tell its namespaces (NamespaceArray, i=2255)");
-  const uris: readonly string[] = namespaces.map((uri) => uri ?? "");
+  const namespaces = await readNamespaces(services, signal);
   const started = await value(nodes.started);
   return {
     /** Text for comparison; empty if the server does not report its start time. */
     started: started instanceof Date ? started.toISOString() : "",
-    /** Namespace URIs by index. They may change when the server restarts. */
-    namespaces: uris,
+    /** Namespace URIs by index. They may change when the server restarts; `addNamespaces` adds later ones. */
+    namespaces,
     /** Operations per call; 0 if the server declares no limit. */
     limits: {
       read: await limit(11705),
@@ -54,6 +52,26 @@ export async function readFacts(link: Link, signal: AbortSignal) {
       version: await text(2264),
     },
   };
+}
+
+async function readNamespaces(services: Services, signal: AbortSignal): Promise<string[]> {
+  const [answer] = await readValues(services, [nodes.namespaces], signal);
+  const namespaces: unknown = answer?.value?.value;
+  if (!Array.isArray(namespaces) || !namespaces.every((uri) => typeof uri === "string" || uri === null))
+    throw new AgentError("SOURCE_PROTOCOL", "the server does not tell its namespaces (NamespaceArray, i=2255)");
+  return namespaces.map((uri) => uri ?? "");
+}
+
+/**
+ * Adds to `namespaces` those that the server has registered since. Rejects with `SOURCE_*` if an index means another
+ * namespace now: the nodes must then be found again.
+ */
+export async function addNamespaces(services: Services, namespaces: string[], signal: AbortSignal): Promise<void> {
+  const now = await orRefused(readNamespaces(services, signal), signal);
+  if (!now) return;
+  if (!namespaces.every((uri, i) => now[i] === uri))
+    throw new AgentError("SOURCE_UNREACHABLE", "the server has changed its namespaces: connecting again");
+  namespaces.push(...now.slice(namespaces.length));
 }
 
 /** A weakness that a server does not report, known by its product. Other properties are read from the server. */

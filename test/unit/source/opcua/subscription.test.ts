@@ -36,7 +36,7 @@ interface Server {
   readonly has: Set<number>;
   readonly most: number;
   readonly resumed: boolean;
-  readonly namespaces?: readonly string[];
+  readonly namespaces?: string[];
   /** Whether it supports SetPublishingMode. */
   readonly modes?: boolean;
   readonly record?: Partial<SubscriptionRecord>;
