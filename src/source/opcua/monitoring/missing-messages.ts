@@ -1,8 +1,8 @@
 // Detects notification messages that did not arrive, fetches them, and reports those that the server no longer has.
 import type { NotificationMessage } from "node-opcua-client";
 import type { Runtime } from "../../../core/runtime.ts";
-import { statusOf } from "../session/failure.ts";
-import type { Link } from "../session/link.ts";
+import { refusalOf } from "../session/failure.ts";
+import { type Link, sessionGone } from "../session/link.ts";
 import type { Acknowledgement } from "./notification.ts";
 
 export interface MissingMessagesOptions extends Republishing {
@@ -41,6 +41,7 @@ export class MissingMessages {
       // A server that keeps no messages has also lost those sent after the other agent was killed.
       if (found === "gone" && mayBeStored) continue;
       reportLost(this.#options, sequenceNumber);
+      tracker?.lost(sequenceNumber);
       // Report the loss before later messages are stored. One report covers consecutive losses.
       if (!lostBefore) this.#options.lost(id);
     }
@@ -96,6 +97,7 @@ const republished = {
   labels: ["source"],
 } as const;
 
+const subscriptionGone = ["BadSubscriptionIdInvalid", "BadNoSubscription"];
 /** Statuses of a server that keeps no messages at all. */
 const keepsNone = ["BadServiceUnsupported", "BadNotImplemented", "BadNotSupported"];
 
@@ -116,16 +118,16 @@ export async function republish(
 ): Promise<NotificationMessage | "gone" | "none"> {
   const asked = { subscriptionId, retransmitSequenceNumber: sequenceNumber };
   try {
-    const { notificationMessage } = await link.call("Republish", asked, signal);
-    // Only messages with data are kept. Some servers reply with an empty one if they have none.
-    if (!notificationMessage.notificationData?.length) return "gone";
+    const { notificationMessage: message } = await link.call("Republish", asked, signal);
+    // Only messages with data are kept. A server that lacks the message may reply with an empty one or another.
+    if (!message.notificationData?.length || message.sequenceNumber !== sequenceNumber) return "gone";
     runtime.metrics.counter(republished).add(1, { source });
-    return notificationMessage;
+    return message;
   } catch (error) {
-    const status = statusOf(error) ?? "";
-    if (status === "BadMessageNotAvailable") return "gone";
-    if (keepsNone.includes(status)) return "none";
-    throw error;
+    const status = refusalOf(error);
+    if (status === undefined || subscriptionGone.includes(status) || sessionGone(error)) throw error;
+    // Not all servers answer BadMessageNotAvailable.
+    return keepsNone.includes(status) ? "none" : "gone";
   }
 }
 
@@ -166,6 +168,8 @@ export class SequenceTracker {
   /** No message has arrived on this connection. */
   #awaitingFirst = true;
   #lags: boolean;
+  /** Messages that could not be fetched. Some servers send out of order and republish nothing. */
+  readonly #lost = new Set<number>();
 
   /**
    * `next`: the first message that is not on disk. Undefined: unknown, after resuming a subscription. `lags`: see
@@ -193,6 +197,13 @@ export class SequenceTracker {
     this.#lags = false;
   }
 
+  /** Records that a missing message could not be fetched. It is not known if it arrives nevertheless. */
+  lost(sequenceNumber: number): void {
+    const [oldest] = this.#lost.size < mostMissing ? [] : this.#lost;
+    if (oldest !== undefined) this.#lost.delete(oldest);
+    this.#lost.add(sequenceNumber);
+  }
+
   arrived({ sequenceNumber, keepAlive, available }: NotificationHead): Missing {
     const awaitingFirst = this.#awaitingFirst;
     this.#awaitingFirst = false;
@@ -202,7 +213,10 @@ export class SequenceTracker {
     // Old numbers now identify other messages.
     if (renumbered) this.#first = undefined;
     // Some servers repeat their last number in a keep-alive instead of the next. Nothing is missing then.
-    if (old && !renumbered) return { missing: [], known: !keepAlive, beyond: false, lags: false };
+    if (old && !renumbered) {
+      const known = !keepAlive && !this.#lost.delete(sequenceNumber);
+      return { missing: [], known, beyond: false, lags: false };
+    }
     const kept = available.filter((number) => behind(number, sequenceNumber) && !this.#had(number));
     const between = this.#next === undefined || renumbered ? [] : range(this.#next, sequenceNumber);
     this.#next = keepAlive ? sequenceNumber : after(sequenceNumber);

@@ -27,17 +27,18 @@ function openStory({ kept, next, refusal = "BadMessageNotAvailable" }: Story) {
   });
   const clock = new ManualClock();
   const runtime = testRuntime({ clock });
+  const tracker = new SequenceTracker(next);
   const missing = new MissingMessages({
     link,
     runtime,
     source: "line",
-    trackers: new Map([[1, new SequenceTracker(next)]]),
+    trackers: new Map([[1, tracker]]),
     deliver: async (_id, { sequenceNumber }) => void log.push(`${sequenceNumber}`),
     room: async () => void log.push("room"),
     lost: () => log.push("lost"),
   });
   const lost = () => runtime.metric("source_opcua_lost_notifications_total");
-  return { missing, log, asked, clock, lost };
+  return { missing, tracker, log, asked, clock, lost };
 }
 
 interface Story {
@@ -55,6 +56,13 @@ test("missing messages are delivered in order; several lost in a row give one re
 
   expect(log).toEqual(["3", "lost", "6", "lost"]);
   expect(lost()).toBe(3);
+});
+
+test("a message that the server could not republish is delivered when it arrives late", async () => {
+  const { missing, tracker } = openStory({ kept: [3] });
+  await missing.fetch(1, [3, 4], signal);
+  const late = (sequenceNumber: number) => tracker.arrived({ sequenceNumber, keepAlive: false, available: [] }).known;
+  expect([late(5), late(4), late(3)]).toEqual([false, false, true]);
 });
 
 test("what another agent has acknowledged is not lost; a message is that is missing after one the server has", async () => {

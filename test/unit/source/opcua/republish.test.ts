@@ -30,8 +30,15 @@ test("an answer without data does not count", async () => {
   expect(await ask(() => new ua.NotificationMessage())).toEqual({ message: "gone", fetched: 0 });
 });
 
+test("another message than the requested one does not count", async () => {
+  const other = new ua.NotificationMessage({ sequenceNumber: 8, notificationData: [new ua.DataChangeNotification()] });
+  expect(await ask(() => other)).toEqual({ message: "gone", fetched: 0 });
+});
+
 test.each([
   ["BadMessageNotAvailable", "gone"],
+  ["BadSequenceNumberUnknown", "gone"],
+  ["BadInternalError", "gone"],
   ["BadServiceUnsupported", "none"],
   ["BadNotImplemented", "none"],
   ["BadNotSupported", "none"],
@@ -47,5 +54,6 @@ test("a lost message is counted and reported", () => {
 });
 
 test("errors unrelated to the message are passed on", async () => {
-  await expect(ask(refuse("BadSubscriptionIdInvalid"))).rejects.toMatchObject({ code: "SOURCE_PROTOCOL" });
+  for (const status of ["BadSubscriptionIdInvalid", "BadSessionIdInvalid", "BadTimeout"])
+    await expect(ask(refuse(status))).rejects.toMatchObject({ code: "SOURCE_PROTOCOL" });
 });

@@ -68,6 +68,15 @@ test("a message received before is recognised", () => {
   expect(tracker.arrived(data(4))).toEqual(none);
 });
 
+test("a message that was given up and arrives late is not one received before", () => {
+  const tracker = new SequenceTracker(1);
+  expect(tracker.arrived(data(3)).missing).toEqual([1, 2]);
+  tracker.lost(2);
+  expect(tracker.arrived(data(2))).toEqual(none);
+  expect(tracker.arrived(data(2))).toEqual({ ...none, known: true });
+  expect(tracker.arrived(data(1))).toEqual({ ...none, known: true });
+});
+
 test("a resumed subscription requests every message kept by the server, also across the wrap-around", () => {
   expect(new SequenceTracker(undefined).arrived(data(9, [7, 8, 9])).missing).toEqual([7, 8]);
   expect(new SequenceTracker(undefined).arrived(keepAlive(9, [8, 7])).missing).toEqual([7, 8]);
