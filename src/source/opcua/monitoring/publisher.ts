@@ -32,6 +32,8 @@ export interface PublisherOptions extends Omit<MissingMessagesOptions, "trackers
 
 /** Requests in flight beyond one per subscription: covers a round trip of several publishing intervals. */
 const spareRequests = 3;
+/** Some servers answer every request with a time-out at once. */
+const afterTimeoutMs = 1_000;
 
 export class Publisher {
   readonly #options: PublisherOptions;
@@ -42,13 +44,16 @@ export class Publisher {
   readonly #deleted = new Set<number>();
   #turn: Promise<unknown> = Promise.resolve();
   #waiting = 0;
+  /** When the server had no request any more, while none is in flight. */
+  #idleSince: number;
   #workers: number;
   readonly #silence: SilenceWatch;
   readonly #missing: MissingMessages;
 
   constructor(options: PublisherOptions) {
     this.#options = options;
-    const { subscriptions, formers, gone } = options;
+    const { subscriptions, formers, gone, runtime } = options;
+    this.#idleSince = runtime.clock.monotonic();
     this.#pipeline = subscriptions.length + spareRequests;
     this.#workers = this.#pipeline;
     this.#formers = new Map(formers.map(({ id }) => [id, new FormerSubscription(id)]));
@@ -117,8 +122,7 @@ export class Publisher {
     const { link, subscriptions } = this.#options;
     const acknowledged = this.#acknowledged;
     this.#acknowledged = [];
-    if (this.#waiting === 0) this.#silence.begin();
-    this.#waiting++;
+    if (this.#waiting++ === 0) this.#silence.paused(this.#options.runtime.clock.monotonic() - this.#idleSince);
     try {
       const subscriptionAcknowledgements = acknowledged.map(({ subscription: subscriptionId, sequenceNumber }) => ({
         subscriptionId,
@@ -131,16 +135,16 @@ export class Publisher {
       return response;
     } catch (error) {
       signal.throwIfAborted();
-      const verdict = await this.#judge(error);
+      const verdict = await this.#judge(error, signal);
       // The server may have processed them already; repeated acknowledgements are harmless.
       this.#acknowledged.unshift(...acknowledged);
       return verdict;
     } finally {
-      this.#waiting--;
+      if (--this.#waiting === 0) this.#idleSince = this.#options.runtime.clock.monotonic();
     }
   }
 
-  async #judge(error: unknown): Promise<"fewer" | undefined> {
+  async #judge(error: unknown, signal: AbortSignal): Promise<"fewer" | undefined> {
     const { gone, runtime } = this.#options;
     const status = statusOf(error);
     if (status === "BadTooManyPublishRequests" && this.#workers > 1) {
@@ -148,7 +152,8 @@ export class Publisher {
       return "fewer";
     }
     // Only this request timed out. The silence watch decides whether the server still responds.
-    if (status === "BadTimeout" || status === "BadRequestTimeout") return undefined;
+    if (status === "BadTimeout" || status === "BadRequestTimeout")
+      return runtime.clock.sleep(afterTimeoutMs, signal).then(() => undefined);
     if (status === "BadNoSubscription") await gone("subscriptions");
     if (sessionGone(error)) await gone("session");
     runtime.log.debug({ err: error }, "publishing failed");

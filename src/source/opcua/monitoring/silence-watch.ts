@@ -30,12 +30,12 @@ export class SilenceWatch {
 
   constructor(options: SilenceOptions) {
     this.#options = options;
-    this.begin();
+    for (const { id } of options.subscriptions) this.#receivedMs.set(id, options.runtime.clock.monotonic());
   }
 
-  /** Restarts the timers of all subscriptions. */
-  begin(): void {
-    for (const { id } of this.#options.subscriptions) this.#receivedMs.set(id, this.#options.runtime.clock.monotonic());
+  /** A time in which the server had no request does not count as silence. */
+  paused(ms: number): void {
+    for (const [id, received] of this.#receivedMs) this.#receivedMs.set(id, received + ms);
   }
 
   received(subscription: number): void {

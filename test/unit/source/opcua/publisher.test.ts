@@ -5,7 +5,7 @@ import { Publisher, type PublisherOptions } from "../../../../src/source/opcua/m
 import type { Link } from "../../../../src/source/opcua/session/link.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { opcuaLink } from "../../../support/opcua-link.ts";
-import { testRuntime } from "../../../support/runtime.ts";
+import { ManualClock, testRuntime } from "../../../support/runtime.ts";
 
 test("four requests wait at the server, and acknowledgements of an abandoned request are repeated with the next", async () => {
   const sent: number[] = [];
@@ -49,6 +49,22 @@ test("a notification that cannot be decoded completely is lost, after the values
   expect(log).toEqual(["1", "lost of 1"]);
   stop.abort(new Error("enough"));
   await expect(running).rejects.toThrow("enough");
+});
+
+test("a server that answers every Publish request with a time-out ends the connection, and is not flooded", async () => {
+  const clock = new ManualClock();
+  let asked = 0;
+  const link = opcuaLink((request) => {
+    if (request instanceof ua.ReadRequest) return new ua.ReadResponse();
+    if (request instanceof ua.DeleteSubscriptionsRequest) return new ua.DeleteSubscriptionsResponse();
+    if (++asked > 100) return new Promise(() => {});
+    throw new AgentError("SOURCE_UNREACHABLE", "Publish: BadTimeout");
+  });
+  const running = openPublisher(link, { runtime: testRuntime({ clock }) }).run(new AbortController().signal);
+  const ended = expect(running).rejects.toThrow("has published nothing for");
+  for (let s = 0; s < 60; s++) await clock.advance(1_000);
+  await ended;
+  expect(asked).toBeLessThanOrEqual(100);
 });
 
 function openPublisher(link: Link, more: Partial<PublisherOptions> = {}): Publisher {
