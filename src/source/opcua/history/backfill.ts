@@ -190,12 +190,15 @@ export function openBackfill(options: BackfillOptions) {
     },
     /** Opens gaps for items whose messages the server has lost. */
     missed(items: readonly Item[]): TagGap[] {
-      const to = epochMicros(options.runtime.clock.now() + ahead);
+      const now = options.runtime.clock.now();
+      const to = epochMicros(now + ahead);
       return items.flatMap((item) => {
         const past = pastOf(item);
         const { key } = past;
         const from = knownUpTo(past);
-        if (from === undefined || from >= to) return [];
+        if (from === undefined)
+          return tagGaps({ item, from: now, to: now, causes: overflowing }, "lost", "the times are not known");
+        if (from >= to) return [];
         return open({ item, key, from, to, causes: overflowing, valueAtEnd: false });
       });
     },

@@ -67,6 +67,14 @@ test("a lost message is missing also when the server's clock is ahead, up to the
   expect(gaps.missed([item])).toMatchObject([{ from: seconds(100), to: seconds(120), state: "open" }]);
 });
 
+test("a lost message is reported also for a node without times, whose lost values cannot be searched for", async () => {
+  using folder = temporaryFolder();
+  const gaps = await backfill(folder.path);
+  gaps.begin([item], "kept");
+  const lost = { from: now, to: now, cause: "overflow", state: "lost", reason: "the times are not known" };
+  expect(gaps.missed([item])).toMatchObject([lost]);
+});
+
 test("a message lost just after a subscription was resumed does not open a gap for the time before", async () => {
   using folder = temporaryFolder();
   const gaps = await backfill(folder.path);
