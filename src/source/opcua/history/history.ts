@@ -13,6 +13,8 @@ const valuesPerAnswer = 5_000;
 const mostPerNode = 1_000;
 /** Ranges whose ends differ by at most this are read together. */
 const togetherUs = 60e6;
+/** Pages in a row without a newer value at which a range ends: some continuation points lead back to the start. */
+const mostIdlePages = 20;
 /** Minimum pause between calls. The pause also lasts as long as the previous call. */
 const restMs = 20;
 
@@ -36,6 +38,9 @@ export interface HistoryPage<Range> {
 interface Asked<Range> {
   readonly range: Range;
   readonly point?: Buffer | undefined;
+  /** Time of the newest value so far, and pages since then. */
+  readonly newest?: number;
+  readonly since?: number;
 }
 interface Call<Range> {
   readonly from: number;
@@ -81,15 +86,19 @@ export async function* readHistory<Range extends HistoryRange>(
       for (const [i, { statusCode, values, point }] of answer.entries()) {
         const node = call.nodes[i];
         if (!node) continue;
-        const { range } = node;
-        const error = failureOf(statusCode);
+        const { range, newest = 0, since = 0 } = node;
+        const last = values.reduce((most, { sourceTimestamp }) => Math.max(most, Number(sourceTimestamp)), newest);
+        const idle = last > newest ? 0 : since + 1;
+        const endless = point && idle >= mostIdlePages ? endlessError : undefined;
+        if (endless) await release(reading, { from, to, nodes: [{ range, point }] });
+        const error = failureOf(statusCode) ?? endless;
         const next = error || point ? undefined : unreported(values, perNode(call), call);
         // Too many continuation points for this server: read this range again, alone.
         const again = statusCode.name === "BadNoContinuationPoints" && call.nodes.length > 1;
         if (again) calls.push({ from, to, nodes: [{ range }] });
-        else if (point) going.push({ range, point });
+        else if (point && !endless) going.push({ range, point, newest: last, since: idle });
         else if (next !== undefined) calls.push({ from: next, to, nodes: [{ range }] });
-        const over = !point && next === undefined && !again;
+        const over = (!point || endless !== undefined) && next === undefined && !again;
         if (over || values.length > 0) pages.push({ range, values, over, ...(over && error && { error }) });
       }
       if (going.length > 0) calls.unshift({ from, to, nodes: going });
@@ -97,12 +106,17 @@ export async function* readHistory<Range extends HistoryRange>(
       yield* pages;
     }
   } finally {
-    for (const { from, to, nodes: all } of [...(call ? [call] : []), ...calls]) {
-      const nodes = all.filter(({ point }) => point);
-      if (nodes.length > 0 && !link.lost.aborted)
-        await ask(reading, { from, to, nodes }, true, new AbortController().signal).catch(() => {});
-    }
+    for (const left of [...(call ? [call] : []), ...calls]) await release(reading, left);
   }
+}
+
+const endlessError = new AgentError("SOURCE_PROTOCOL", "HistoryRead: the server's continuation points lead nowhere");
+
+/** Releases the continuation points of a call. Never rejects. */
+async function release<Range extends HistoryRange>(reading: HistoryReading, { from, to, nodes }: Call<Range>) {
+  const held = nodes.filter(({ point }) => point);
+  if (held.length > 0 && !reading.link.lost.aborted)
+    await ask(reading, { from, to, nodes: held }, true, new AbortController().signal).catch(() => {});
 }
 
 /** Combines similar ranges into calls of at most `most` nodes. */

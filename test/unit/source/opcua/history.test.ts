@@ -153,3 +153,25 @@ test("a reader that stops releases the continuation points", async () => {
   }
   expect(server.points.size).toBe(0);
 });
+
+test("a server whose continuation points never end costs one range, not all later ones", async () => {
+  let released = 0;
+  const link = opcuaLink((request) => {
+    if (!(request instanceof ua.HistoryReadRequest)) return undefined;
+    const results = (request.nodesToRead ?? []).map(({ nodeId }) => {
+      if (request.releaseContinuationPoints) released++;
+      const dataValues = [{ sourceTimestamp: new Date(1_000) }];
+      const continuationPoint = Buffer.from(nodeId.value === 0 ? "more" : "");
+      return new ua.HistoryReadResult({ historyData: new ua.HistoryData({ dataValues }), continuationPoint });
+    });
+    return new ua.HistoryReadResponse({ results });
+  });
+  const ends: [number, string | undefined][] = [];
+  for await (const page of read(link, [range(0, 500, 10_000), range(1, 500, 10_000)]))
+    if (page.over) ends.push([page.range.node, page.error?.message]);
+  expect(ends).toEqual([
+    [1, undefined],
+    [0, expect.stringContaining("continuation points")],
+  ]);
+  expect(released).toBe(1);
+});
