@@ -79,6 +79,8 @@ interface LookedUpGap extends HistoryRange {
   first: EpochMicros | undefined;
   /** The history reaches the end of the gap. */
   ended: boolean;
+  /** The history has values of this time, those at the ends of the gap included. */
+  found: boolean;
 }
 
 export class GapFiller {
@@ -159,7 +161,7 @@ export class GapFiller {
     const ranges = gaps.map((gap): LookedUpGap => {
       const { item, from, to } = gap;
       const since = epochMicros(Math.min(to, Math.max(from, earliest)));
-      return { gap, nodeId: item.nodeId, from: since, to, first: undefined, ended: false };
+      return { gap, nodeId: item.nodeId, from: since, to, first: undefined, ended: false, found: false };
     });
     const failed: HistoryGap<Item>[] = [];
     let count = 0;
@@ -174,6 +176,7 @@ export class GapFiller {
       const all = values
         .map((value) => toReading(value, item, clock.now(), times))
         .filter((each) => each !== undefined && each !== "untimed");
+      range.found ||= values.length > 0;
       range.ended ||= all.some(({ time }) => time >= to);
       const readings = all
         .filter(({ time, clock: by }) => by === "device" && time > from && time < to)
@@ -194,7 +197,11 @@ export class GapFiller {
   }
 
   /** The reason why a gap stays incomplete. Undefined: it is filled. `later`: try again. */
-  #verdict({ gap, first, ended }: LookedUpGap, earliest: EpochMicros, error: Error | undefined): string | undefined {
+  #verdict(
+    { gap, first, ended, found }: LookedUpGap,
+    earliest: EpochMicros,
+    error: Error | undefined,
+  ): string | undefined {
     const { item, from, to, valueAtEnd } = gap;
     const tries = this.#tries.get(item) ?? { late: 0, failed: 0 };
     this.#tries.set(item, tries);
@@ -209,6 +216,7 @@ export class GapFiller {
     // The last value is missing, so earlier ones may also be written late.
     if (valueAtEnd && !ended && ++tries.late < mostAttempts) return "later";
     if (from < earliest) return "older than backfill.maxGap";
+    if (valueAtEnd && !found) return "the history has no value of this time";
     const { serverStarted: started } = this.#options;
     // A server that keeps its history in memory lost what was before its start.
     if (started !== undefined && started > from && started < to && (first === undefined || first >= started))

@@ -68,7 +68,7 @@ function filler(server: { level: object; accessLevel?: object; history?: ua.Stat
     () => {},
   );
   const fill = (each = gap()) => made.fill([each], new AbortController().signal);
-  return { fill, values: () => readings.map(({ value }) => value), states: () => gaps.map(({ state }) => state) };
+  return { fill, values: () => readings.map(({ value }) => value), states: () => gaps.map(({ state }) => state), gaps };
 }
 const readable = { value: { value: 5 }, statusCode: { name: "Good" } };
 
@@ -89,6 +89,12 @@ test("a gap without an end is filled with the available values, and a history th
   expect(states()).toEqual(["filled"]);
   for (const left of [1, 1, 0]) expect(await fill()).toHaveLength(left);
   expect(states()).toEqual(["filled", "filled"]);
+});
+
+test("a history without any value, not even those at the ends of the gap, does not fill it", async () => {
+  const { fill, gaps } = filler({ level: readable, recorded: [] });
+  for (const left of [1, 1, 0]) expect(await fill()).toHaveLength(left);
+  expect(gaps).toMatchObject([{ state: "lost", reason: "the history has no value of this time" }]);
 });
 
 test("a node whose access level is temporarily unreadable is not abandoned", async () => {
