@@ -48,7 +48,8 @@ export const commands: ReadonlyMap<string, Command> = new Map<string, Command>([
     "/api/log",
     {
       method: "GET",
-      isRepeated: (query) => Number(query.get("after")) > 0,
+      // The page, whose first request would add a line to what it shows.
+      isRepeated: (query) => query.has("after"),
       answer: (control, query) => {
         const after = query.get("after");
         if (after === null)

@@ -112,6 +112,11 @@ test("configuration and further lines of the log need a token, and a page that r
   });
 });
 
+test("opening the log page adds no line to the log that it shows, a download does", async () => {
+  expect((await asked(bearer, "/api/log?after=0", "GET")).logged).toEqual([]);
+  expect((await asked(bearer, "/api/log", "GET")).logged).toEqual(["authenticated request"]);
+});
+
 test("no other file than those of the configuration is shown", async () => {
   expect(await asked(bearer, "/api/config/lines?file=/etc/passwd&line=1", "GET")).toMatchObject({
     status: 422,
