@@ -1,10 +1,10 @@
 // Compares delivered with stored values as distinct (input, value) pairs. Pure.
 import type { EpochMicros, InputId } from "../core/point.ts";
 
-export type HandedOut = ReadonlyMap<InputId, ReadonlySet<number>>;
+export type DeliveredValues = ReadonlyMap<InputId, ReadonlySet<number>>;
 
 /** Records every delivered value. Its size depends on the duration of the demo: about 50 bytes a value. */
-export class HandedOutRecord {
+export class DeliveredRecord {
   readonly #values = new Map<InputId, Set<number>>();
   #count = 0;
 
@@ -20,7 +20,7 @@ export class HandedOutRecord {
     values.add(value);
   }
 
-  get values(): HandedOut {
+  get values(): DeliveredValues {
     return this.#values;
   }
 }
@@ -44,7 +44,7 @@ export interface Comparison {
 
 const maxExamples = 10;
 
-export function compare(handedOut: HandedOut, stored: Stored): Comparison {
+export function compare(delivered: DeliveredValues, stored: Stored): Comparison {
   let read = 0;
   let missing = 0;
   let twice = 0;
@@ -53,7 +53,7 @@ export function compare(handedOut: HandedOut, stored: Stored): Comparison {
   const example = (text: string) => {
     if (examples.length < maxExamples) examples.push(text);
   };
-  for (const [input, values] of handedOut) {
+  for (const [input, values] of delivered) {
     const found = stored.get(input);
     for (const value of values) {
       read++;
@@ -70,7 +70,7 @@ export function compare(handedOut: HandedOut, stored: Stored): Comparison {
           `${input}: ${value} is stored at ${times.map((time) => new Date(time / 1_000).toISOString()).join(" and ")}`,
         );
       }
-      if (handedOut.get(input)?.has(value)) continue;
+      if (delivered.get(input)?.has(value)) continue;
       foreign++;
       example(`${input}: ${value} was never delivered by a device`);
     }

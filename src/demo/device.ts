@@ -1,14 +1,14 @@
 // The contract of simulated devices of all three protocols.
 import type { InputId } from "../core/point.ts";
 import type { Clock } from "../core/runtime.ts";
-import type { HandedOutRecord } from "./comparison.ts";
+import type { DeliveredRecord } from "./comparison.ts";
 
 export interface DeviceOptions {
   /** Minimum number of tags. */
   readonly tags: number;
   /** Milliseconds between two values of a tag. */
   readonly everyMs: number;
-  readonly record: HandedOutRecord;
+  readonly record: DeliveredRecord;
 }
 
 /** A real server of its protocol on a loopback port, with counting tags. */

@@ -3,7 +3,7 @@ import { AgentError } from "../core/errors.ts";
 import type { InputId } from "../core/point.ts";
 import type { Runtime } from "../core/runtime.ts";
 import { codeOf } from "../lib/values/error-code.ts";
-import { type HandedOut, HandedOutRecord } from "./comparison.ts";
+import { DeliveredRecord, type DeliveredValues } from "./comparison.ts";
 import { openModbusDevice } from "./modbus-device.ts";
 import { mqttLogin, openMqttDevice } from "./mqtt-device.ts";
 import { openOpcuaDevice } from "./opcua-device.ts";
@@ -29,7 +29,7 @@ export interface DemoDevices extends AsyncDisposable {
   /** Number of distinct (input, value) pairs delivered so far. */
   readonly count: number;
   /** The pairs delivered so far; complete once `stop` has resolved. */
-  handedOut(): HandedOut;
+  delivered(): DeliveredValues;
   /**
    * Stops delivering but keeps answering. Resolves a second after the agent has taken everything, as far as the
    * protocols show it, so the agent must still read. Rejects with `signal.reason`.
@@ -47,7 +47,7 @@ export async function openDevices(
   signal: AbortSignal,
 ): Promise<DemoDevices> {
   await using opening = new AsyncDisposableStack();
-  const record = new HandedOutRecord();
+  const record = new DeliveredRecord();
   await requirePackages();
   const { tags, everyMs } = options;
   const mqtt = opening.use(await openMqttDevice({ tags: tags.mqtt, everyMs, record }, runtime, signal));
@@ -71,7 +71,7 @@ export async function openDevices(
     get count() {
       return record.count;
     },
-    handedOut: () => record.values,
+    delivered: () => record.values,
     async stop(stopSignal) {
       await Promise.all(all.map((device) => device.stop(stopSignal)));
       await runtime.clock.sleep(settleMs, stopSignal);

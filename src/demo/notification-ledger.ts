@@ -1,7 +1,7 @@
 // Observes which values an OPC UA server sends, and which notifications are unacknowledged.
 import { z } from "zod";
 import type { InputId } from "../core/point.ts";
-import type { HandedOutRecord } from "./comparison.ts";
+import type { DeliveredRecord } from "./comparison.ts";
 
 /** Value attribute (OPC 10000-6, A.1). */
 const valueAttribute = 13;
@@ -41,7 +41,7 @@ const publishResponse = z.object({
 /** Receives every decoded request and response of a server. Ignores values of unknown nodes. */
 export class NotificationLedger {
   readonly #inputs: ReadonlyMap<string, InputId>;
-  readonly #record: HandedOutRecord;
+  readonly #record: DeliveredRecord;
   /** By subscription and client handle. */
   readonly #items = new Map<string, InputId>();
   readonly #watched = new Set<InputId>();
@@ -52,7 +52,7 @@ export class NotificationLedger {
   #mostWaiting = 0;
 
   /** `inputs`: Input IDs by NodeId text, with the server's namespace indexes. */
-  constructor(inputs: ReadonlyMap<string, InputId>, record: HandedOutRecord) {
+  constructor(inputs: ReadonlyMap<string, InputId>, record: DeliveredRecord) {
     this.#inputs = inputs;
     this.#record = record;
   }

@@ -8,7 +8,7 @@ import { type ApiVersion, type Method, versionHeader, wireName } from "../wire/m
 import { publishSignalsResult, selectItemsResult, selectSignalsResult } from "../wire/results.ts";
 import type { ItemSaveInput, SignalSelectView } from "../wire/signal-view.ts";
 import { formatTimestamp, parseTimestamp } from "../wire/timestamp.ts";
-import { type Comparison, compare, type HandedOut, type Stored } from "./comparison.ts";
+import { type Comparison, compare, type DeliveredValues, type Stored } from "./comparison.ts";
 
 /** A half-open interval: `from` is inclusive, `before` exclusive. */
 interface Span {
@@ -25,12 +25,12 @@ const pageMicros = 600e6;
 /** Resolves whatever the comparison says. Rejects with `SERVICE_*` if reading fails, or with `signal.reason`. */
 export async function readBackAndCompare(
   options: ReaderOptions,
-  handedOut: HandedOut,
+  delivered: DeliveredValues,
   span: Span,
   runtime: Runtime,
   signal: AbortSignal,
 ): Promise<Comparison> {
-  return compare(handedOut, await readBack(options, span, runtime, signal));
+  return compare(delivered, await readBack(options, span, runtime, signal));
 }
 
 /** All stored points of the integration within `span`. Publishes the signals first. */

@@ -88,7 +88,7 @@ export function compared(
 ): Promise<Comparison> {
   return readBackAndCompare(
     { url: service.url, integration, password, apiVersion: "1.1beta1", namespace },
-    devices.handedOut(),
+    devices.delivered(),
     { from: epochMicros(from - 3_600e6), before: epochMicros(runtime.clock.now() + 3_600e6) },
     runtime,
     signal,

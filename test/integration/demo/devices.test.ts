@@ -24,18 +24,18 @@ test("every value that the devices served has arrived once, and no other", async
   const reading = read(devices.configuration, stored, runtime, stopping.signal);
 
   expect(devices.inputs).toHaveLength(23);
-  const enough = () => devices.inputs.every((input) => (devices.handedOut().get(input)?.size ?? 0) >= 5);
+  const enough = () => devices.inputs.every((input) => (devices.delivered().get(input)?.size ?? 0) >= 5);
   await Promise.race([eventually(enough, 20_000), reading]);
   await devices.stop(stopping.signal);
-  const handedOut = devices.handedOut();
+  const delivered = devices.delivered();
   const count = devices.count;
   stopping.abort();
   await reading;
 
-  const comparison = compare(handedOut, stored);
+  const comparison = compare(delivered, stored);
   expect(comparison.examples).toEqual([]);
   expect(comparison).toMatchObject({ read: count, stored: count, missing: 0, twice: 0, foreign: 0, exact: true });
-  expect([...handedOut.keys()].toSorted()).toEqual(devices.inputs.toSorted());
+  expect([...delivered.keys()].toSorted()).toEqual(devices.inputs.toSorted());
   // The time is the time in the payload, in whole milliseconds, not the time of arrival.
   expect(
     [...(stored.get(inputOf("demo.room1.temp"))?.values() ?? [])].flat().filter((time) => time % 1_000 > 0),

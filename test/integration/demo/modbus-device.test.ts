@@ -1,12 +1,12 @@
 import { connect } from "node:net";
 import { expect, test } from "vitest";
-import { HandedOutRecord } from "../../../src/demo/comparison.ts";
+import { DeliveredRecord } from "../../../src/demo/comparison.ts";
 import { openModbusDevice } from "../../../src/demo/modbus-device.ts";
 import { testRuntime } from "../../support/runtime.ts";
 
 const signal = new AbortController().signal;
 
-function open(record = new HandedOutRecord()) {
+function open(record = new DeliveredRecord()) {
   return openModbusDevice({ tags: 14, everyMs: 500, record }, testRuntime(), signal);
 }
 
@@ -27,7 +27,7 @@ async function talk(url: string, ...frames: string[]): Promise<string[]> {
 const readVoltage = "0001 0000 0006 01 03 0000 0001";
 
 test("a read returns the registers of its unit, with a new value each time", async () => {
-  const record = new HandedOutRecord();
+  const record = new DeliveredRecord();
   await using meters = await open(record);
   const answers = await talk(meters.url, readVoltage, readVoltage, "0009 0000 0006 02 03 0000 0001");
   expect(answers).toEqual(["0001000000050103020190", "0001000000050103020191", "0009000000050203020190"]);
@@ -51,7 +51,7 @@ test("a frame that is not Modbus ends the connection", async () => {
 });
 
 test("after the stop the device answers busy and serves no more values", async () => {
-  const record = new HandedOutRecord();
+  const record = new DeliveredRecord();
   await using meters = await open(record);
   await talk(meters.url, readVoltage);
   await meters.stop(signal);

@@ -1,6 +1,6 @@
 import { connect, connectAsync } from "mqtt";
 import { expect, test } from "vitest";
-import { HandedOutRecord } from "../../../src/demo/comparison.ts";
+import { DeliveredRecord } from "../../../src/demo/comparison.ts";
 import { openMqttDevice } from "../../../src/demo/mqtt-device.ts";
 import { eventually } from "../../support/eventually.ts";
 import { testRuntime } from "../../support/runtime.ts";
@@ -10,7 +10,7 @@ const session = { username: "gateway", password: "demo", clientId: "agent", clea
 
 test("the broker requires user name and password", async () => {
   await using hall = await openMqttDevice(
-    { tags: 2, everyMs: 20, record: new HandedOutRecord() },
+    { tags: 2, everyMs: 20, record: new DeliveredRecord() },
     testRuntime(),
     signal,
   );
@@ -19,7 +19,7 @@ test("the broker requires user name and password", async () => {
 });
 
 test("no value is published before a subscription exists, and values are kept for an offline client", async () => {
-  const record = new HandedOutRecord();
+  const record = new DeliveredRecord();
   await using hall = await openMqttDevice({ tags: 2, everyMs: 20, record }, testRuntime(), signal);
   const before = await connectAsync(hall.url, session);
   expect(record.count).toBe(0);
@@ -40,6 +40,6 @@ test("no value is published before a subscription exists, and values are kept fo
   });
   await stopping;
   await after.endAsync();
-  const handedOut = [...record.values].find(([input]) => input === "demo.room1.co2")?.[1];
-  expect(received).toEqual(handedOut);
+  const delivered = [...record.values].find(([input]) => input === "demo.room1.co2")?.[1];
+  expect(received).toEqual(delivered);
 });

@@ -71,8 +71,8 @@ test("points before and after the window are left out", async () => {
 test("a lost, a duplicate and an unknown value are all found in the service's answer", async () => {
   await using service = await open();
   await insert(service.url, { a: [1, 2, 2], b: [9, null, null] }, [0, 1, 2]);
-  const handedOut = new Map([[id("a"), new Set([1, 2, 3])]]);
-  expect(await readBackAndCompare(readerOf(service.url), handedOut, span, testRuntime(), signal)).toMatchObject({
+  const delivered = new Map([[id("a"), new Set([1, 2, 3])]]);
+  expect(await readBackAndCompare(readerOf(service.url), delivered, span, testRuntime(), signal)).toMatchObject({
     read: 3,
     stored: 2,
     missing: 1,

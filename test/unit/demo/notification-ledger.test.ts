@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { InputId } from "../../../src/core/point.ts";
-import { HandedOutRecord } from "../../../src/demo/comparison.ts";
+import { DeliveredRecord } from "../../../src/demo/comparison.ts";
 import { NotificationLedger } from "../../../src/demo/notification-ledger.ts";
 
 const speed = "line.speed" as InputId; // a valid Input ID
@@ -9,7 +9,7 @@ const speed = "line.speed" as InputId; // a valid Input ID
  * The ledger of one variable, which a client monitors with handle 7 in subscription 1. Two publish requests are open.
  */
 function watched() {
-  const record = new HandedOutRecord();
+  const record = new DeliveredRecord();
   const ledger = new NotificationLedger(new Map([["ns=2;s=Speed", speed]]), record);
   ledger.request({
     schema: { name: "CreateMonitoredItemsRequest" },
