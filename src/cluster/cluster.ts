@@ -1,10 +1,10 @@
 // The cluster from the view of one agent: the shared stream and buckets, the members, and the delivering agent.
 import { reasonOf } from "../core/errors.ts";
-import type { Clock, Runtime } from "../core/runtime.ts";
-import type { Broadcast, KeyBucket, PointStream, RequestChannel, StreamState } from "./connection/jetstream.ts";
+import type { Runtime } from "../core/runtime.ts";
+import type { KeyBucket, PointStream, RequestChannel, StreamState } from "./connection/jetstream.ts";
 import { natsBucket } from "./connection/nats-bucket.ts";
 import { NatsLink } from "./connection/nats-connection.ts";
-import { natsBroadcast, natsRequests } from "./connection/nats-requests.ts";
+import { natsHeartbeats, natsRequests } from "./connection/nats-requests.ts";
 import { natsStream } from "./connection/nats-stream.ts";
 import type { ClusterOptions } from "./connection/options.ts";
 import { deliveryLease, holderOf } from "./leases/lease.ts";
@@ -47,11 +47,6 @@ export function clusterBuckets(
   };
 }
 
-/** Heartbeats of the members. The caller owns `link`. */
-export function clusterHeartbeats(link: NatsLink, integration: string, clock: Clock): Broadcast {
-  return natsBroadcast(link, "members", integration, clock);
-}
-
 interface ClusterParts {
   readonly options: ClusterOptions;
   /** `service.integration`. Agents of other integrations share nothing with this one. */
@@ -89,7 +84,7 @@ export class JoinedCluster implements AsyncDisposable {
     this.leases = leases;
     this.state = state;
     this.requests = natsRequests(this.#link, integration, runtime.clock);
-    const heartbeats = clusterHeartbeats(this.#link, integration, runtime.clock);
+    const heartbeats = natsHeartbeats(this.#link, integration, runtime.clock);
     this.members = new Membership({ state: this.state, heartbeats, node, report }, this.#runtime);
     this.#running = Promise.all([this.members.run(this.#stop.signal), this.#watch()]).catch((error: unknown) =>
       this.#runtime.log.error({ err: error }, "the members of the cluster are not watched any more"),

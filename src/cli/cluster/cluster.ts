@@ -1,8 +1,9 @@
 // `tagferry cluster`: the members of a cluster, and the operator's orders to them.
 
-import { clusterBuckets, clusterHeartbeats } from "../../cluster/cluster.ts";
+import { clusterBuckets } from "../../cluster/cluster.ts";
 import { type KeyBucket, tokenName } from "../../cluster/connection/jetstream.ts";
 import { NatsLink } from "../../cluster/connection/nats-connection.ts";
+import { natsHeartbeats } from "../../cluster/connection/nats-requests.ts";
 import { deliveryLease, holderOf } from "../../cluster/leases/lease.ts";
 import {
   giveOrder,
@@ -224,7 +225,7 @@ async function openCluster({ config: file }: ConfigOptions, io: Console): Promis
   async function observe(): Promise<ClusterState> {
     const alive = new Set<string>();
     const { clock } = runtime;
-    const heartbeats = clusterHeartbeats(link, service.integration, clock);
+    const heartbeats = natsHeartbeats(link, service.integration, clock);
     const enough = new AbortController();
     const listening = heartbeats.listen(
       (data) => alive.add(readHeartbeat(data)?.node ?? ""),

@@ -1,8 +1,8 @@
 // The online part of `tagferry check`: contacts the service and each source.
 import { z } from "zod";
 import type { Warning } from "../../agent/status/status.ts";
-import { clusterHeartbeats } from "../../cluster/cluster.ts";
 import { NatsLink } from "../../cluster/connection/nats-connection.ts";
+import { natsHeartbeats } from "../../cluster/connection/nats-requests.ts";
 import { natsStream } from "../../cluster/connection/nats-stream.ts";
 import type { ClusterOptions } from "../../cluster/connection/options.ts";
 import { readHeartbeat } from "../../cluster/members/membership.ts";
@@ -230,7 +230,7 @@ async function ofClocks(link: NatsLink, integration: string, { clock }: Runtime,
     const { node, time = clock.now() } = readHeartbeat(data) ?? {};
     if (node !== undefined) aheadMs.set(node, (time - clock.now()) / 1_000);
   };
-  const listening = clusterHeartbeats(link, integration, clock).listen(take, AbortSignal.any([signal, enough.signal]));
+  const listening = natsHeartbeats(link, integration, clock).listen(take, AbortSignal.any([signal, enough.signal]));
   await clock.sleep(listenMs, signal).finally(() => enough.abort());
   await listening;
   return [...aheadMs].flatMap(([node, ms]) => clockRemark(`the clock of ${node}`, ms, toleratedMs));

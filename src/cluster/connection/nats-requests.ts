@@ -31,9 +31,9 @@ export function natsRequests(link: Subscribed["link"], integration: string, cloc
   };
 }
 
-/** As `natsRequests`. `name` is part of the subject, too. */
-export function natsBroadcast(link: Subscribed["link"], name: string, integration: string, clock: Clock): Broadcast {
-  const subject = `tagferry.${name}.${integration}`;
+/** Heartbeats of the members. As `natsRequests`. */
+export function natsHeartbeats(link: Subscribed["link"], integration: string, clock: Clock): Broadcast {
+  const subject = `tagferry.members.${integration}`;
   return {
     send(data) {
       link.use(`message to ${subject}`, async ({ connection }) => connection.publish(subject, data)).catch(() => {});

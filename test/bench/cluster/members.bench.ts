@@ -2,9 +2,9 @@
 // the one sees that sees fewest. All members are in this process, each with a connection of its own, and do nothing else.
 // Run: node test/bench/cluster/members.bench.ts [seconds] [members …]
 
-import { clusterHeartbeats } from "../../../src/cluster/cluster.ts";
 import { natsBucket } from "../../../src/cluster/connection/nats-bucket.ts";
 import { NatsLink } from "../../../src/cluster/connection/nats-connection.ts";
+import { natsHeartbeats } from "../../../src/cluster/connection/nats-requests.ts";
 import { clusterOptions } from "../../../src/cluster/connection/options.ts";
 import { Membership } from "../../../src/cluster/members/membership.ts";
 import { openNatsServers } from "../../support/nats-servers.ts";
@@ -25,7 +25,7 @@ for (const size of sizes.length > 0 ? sizes : [10, 30, 100, 200]) {
     const link = closing.use(new NatsLink(options, `gw${i}`, runtime));
     await link.connected(AbortSignal.timeout(30_000));
     const state = natsBucket(link, { name: "state", replicas: 3 });
-    const heartbeats = clusterHeartbeats(link, "plant", runtime.clock);
+    const heartbeats = natsHeartbeats(link, "plant", runtime.clock);
     const report = () => ({ version: "1", offers: [], prefers: [], reads: [] });
     const member = new Membership({ state, heartbeats, node: `gw${i}`, report }, runtime);
     members.push(member);

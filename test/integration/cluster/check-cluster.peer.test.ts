@@ -1,7 +1,7 @@
 // What `check --online` reports about the servers of a cluster.
 import { writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { clusterHeartbeats } from "../../../src/cluster/cluster.ts";
+import { natsHeartbeats } from "../../../src/cluster/connection/nats-requests.ts";
 import { Membership } from "../../../src/cluster/members/membership.ts";
 import { epochMicros } from "../../../src/core/point.ts";
 import { systemClock } from "../../../src/lib/time/clock.ts";
@@ -41,7 +41,7 @@ sources: { waves: { type: simulator, tags: [{ input: a, wave: counter, every: 1s
   // The clock of another agent is an hour ahead.
   const right = systemClock();
   const clock = { ...right, now: () => epochMicros(right.now() + 3_600e6) };
-  const heartbeats = clusterHeartbeats(world.link, integration, clock);
+  const heartbeats = natsHeartbeats(world.link, integration, clock);
   const report = () => ({ version: "1", offers: [], prefers: [], reads: [] });
   const runtime = testRuntime({ clock });
   const member = new Membership({ state: world.state, heartbeats, node: "gw2", report }, runtime);

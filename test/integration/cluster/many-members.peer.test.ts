@@ -1,8 +1,8 @@
 // As many members as a large plant has, on real servers.
 import { expect, test } from "vitest";
-import { clusterHeartbeats } from "../../../src/cluster/cluster.ts";
 import { natsBucket } from "../../../src/cluster/connection/nats-bucket.ts";
 import { NatsLink } from "../../../src/cluster/connection/nats-connection.ts";
+import { natsHeartbeats } from "../../../src/cluster/connection/nats-requests.ts";
 import { clusterOptions } from "../../../src/cluster/connection/options.ts";
 import { Membership } from "../../../src/cluster/members/membership.ts";
 import { eventually } from "../../support/eventually.ts";
@@ -25,7 +25,7 @@ test("each of two hundred members sees all, again and again, and the servers kee
       const link = closing.use(new NatsLink(clusterOptions.parse({ servers: servers.urls }), `gw${i}`, runtime));
       await link.connected(AbortSignal.timeout(patience));
       const state = natsBucket(link, { name: "state", replicas: 3 });
-      const heartbeats = clusterHeartbeats(link, "plant", runtime.clock);
+      const heartbeats = natsHeartbeats(link, "plant", runtime.clock);
       const member = new Membership({ state, heartbeats, node: `gw${i}`, report }, runtime);
       const running = member.run(ended.signal);
       closing.defer(() => {

@@ -1,10 +1,11 @@
 // The connection, the buckets and the leases of a cluster, on real servers.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { subjectOf } from "../../../src/buffer/jetstream/stream-names.ts";
-import { clusterHeartbeats, JoinedCluster } from "../../../src/cluster/cluster.ts";
+import { JoinedCluster } from "../../../src/cluster/cluster.ts";
 import type { Broadcast } from "../../../src/cluster/connection/jetstream.ts";
 import { natsBucket } from "../../../src/cluster/connection/nats-bucket.ts";
 import { NatsLink } from "../../../src/cluster/connection/nats-connection.ts";
+import { natsHeartbeats } from "../../../src/cluster/connection/nats-requests.ts";
 import { natsStream } from "../../../src/cluster/connection/nats-stream.ts";
 import { clusterOptions } from "../../../src/cluster/connection/options.ts";
 import { acquireLease } from "../../../src/cluster/leases/lease.ts";
@@ -219,7 +220,7 @@ test("a heartbeat of a killed agent that a suspended server delivers late is not
   const report = () => ({ version: "1", offers: [], prefers: [], reads: [] });
   const join = async ({ url }: NatsServer, node: string) => {
     const { link, runtime } = await connect([url]);
-    const heartbeats = clusterHeartbeats(link, "late", runtime.clock);
+    const heartbeats = natsHeartbeats(link, "late", runtime.clock);
     const sent: string[] = [];
     const heard: string[] = [];
     const noted: Broadcast = {

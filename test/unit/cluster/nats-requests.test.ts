@@ -2,7 +2,7 @@
 import type { Msg, NatsConnection, Subscription } from "@nats-io/transport-node";
 import { expect, test } from "vitest";
 import type { NatsClient } from "../../../src/cluster/connection/nats-connection.ts";
-import { natsBroadcast } from "../../../src/cluster/connection/nats-requests.ts";
+import { natsHeartbeats } from "../../../src/cluster/connection/nats-requests.ts";
 import { AgentError } from "../../../src/core/errors.ts";
 import { ManualClock } from "../../support/runtime.ts";
 
@@ -38,7 +38,7 @@ test("an agent that stops while it subscribes leaves no subscription behind", as
     stop.abort(new Error("the agent stops"));
     return subscription;
   });
-  await natsBroadcast(link, "members", "plant", new ManualClock()).listen(() => {}, stop.signal);
+  await natsHeartbeats(link, "plant", new ManualClock()).listen(() => {}, stop.signal);
   await ended.promise;
 });
 
@@ -63,10 +63,7 @@ test("an agent listens again after a closed connection, and after the servers re
   const ended = Promise.withResolvers<void>();
   const received: string[] = [];
   const link = linkWith(() => (steps.shift() ?? (() => expect.fail("it subscribes once more")))());
-  const listening = natsBroadcast(link, "members", "plant", clock).listen(
-    (data) => received.push(String(data)),
-    stop.signal,
-  );
+  const listening = natsHeartbeats(link, "plant", clock).listen((data) => received.push(String(data)), stop.signal);
   await clock.advance(60_000);
   expect(received).toEqual(["heartbeat"]);
   stop.abort(new Error("the agent stops"));
