@@ -80,7 +80,7 @@ export const bufferDamageAblations: readonly Ablation[] = [
   // What counts as lost.
   {
     safeguard: "dropping the oldest segment of a full buffer even if it is leased",
-    file: "buffer/disk/log/checkpoint-writer.ts",
+    file: "buffer/disk/log/retention.ts",
     code: "({ sealed, unsettledPoints }) => sealed && unsettledPoints > 0",
     without: "({ sealed, unsettledPoints, blocksOut }) => sealed && blocksOut === 0 && unsettledPoints > 0",
     test: "unit/buffer/disk/overflow.test.ts",
@@ -94,7 +94,7 @@ export const bufferDamageAblations: readonly Ablation[] = [
   },
   {
     safeguard: "recording leased points of dropped segments in the state",
-    file: "buffer/disk/log/checkpoint-writer.ts",
+    file: "buffer/disk/log/retention.ts",
     code: "...leases.dropped.state() };",
     without: "leased: [], removed: counters.removed.list() };",
     test: "unit/buffer/disk/overflow.test.ts",
@@ -130,7 +130,7 @@ export const bufferDamageAblations: readonly Ablation[] = [
   // The order of operations.
   {
     safeguard: "writing the state before settled segments are removed",
-    file: "buffer/disk/log/checkpoint-writer.ts",
+    file: "buffer/disk/log/retention.ts",
     code: "    try {\n      this.#write(now);\n    } catch (error) {",
     without: "    this.#remove();\n    try {\n      this.#write(now);\n    } catch (error) {",
     test: states,

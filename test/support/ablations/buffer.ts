@@ -121,7 +121,7 @@ export const bufferAblations: readonly Ablation[] = [
   },
   {
     safeguard: "the sync of the folder for a removed segment",
-    file: "buffer/disk/log/checkpoint-writer.ts",
+    file: "buffer/disk/log/retention.ts",
     code: "      disk.syncFolder(folder);\n",
     without: "",
     test: states,

@@ -17,7 +17,7 @@ import { type SegmentHeader, writeSegmentHeader } from "../format/segment-header
 import { SegmentIndex } from "../format/segment-index.ts";
 import { type Segment, SegmentReader, type TimestampPair } from "../segments/segment.ts";
 import { sealOf, writeSeal } from "../segments/segment-writer.ts";
-import type { UpkeepParts } from "./checkpoint-writer.ts";
+import type { UpkeepParts } from "./retention.ts";
 
 /** Temporary file of a compaction. If a crash leaves it behind, the next compaction removes it. */
 const compactionFile = "compaction.tmp";

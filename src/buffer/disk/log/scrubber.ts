@@ -7,7 +7,7 @@ import { readPart, withFile } from "../files/disk.ts";
 import { isPayloadWhole, readRecordHeader, recordBytes, recordHeaderBytes } from "../format/record.ts";
 import { segmentHeaderBytes } from "../format/segment-header.ts";
 import type { Segment, TimestampPair } from "../segments/segment.ts";
-import type { UpkeepParts } from "./checkpoint-writer.ts";
+import type { UpkeepParts } from "./retention.ts";
 
 const pieceBytes = 2 ** 20;
 const everyMs = 1_900;

@@ -11,19 +11,17 @@ import { segmentHeaderBytes } from "../format/segment-header.ts";
 import type { Admission } from "../segments/late-points.ts";
 import type { Segment, TimestampPair } from "../segments/segment.ts";
 import { SegmentWriter } from "../segments/segment-writer.ts";
-import type { Bounds } from "./bounds.ts";
-import type { UpkeepParts } from "./checkpoint-writer.ts";
+import type { RetentionPolicy, UpkeepParts } from "./retention.ts";
 
 interface SegmentLogOptions extends UpkeepParts {
   readonly segmentBytes: number;
-  readonly bounds: Bounds;
+  readonly retention: RetentionPolicy;
   readonly beforeSeal: (next: number) => void;
 }
 
 export class SegmentLog {
   readonly #options: SegmentLogOptions;
   readonly #scratch: Scratch = { sorter: new SeriesSorter(), out: new ByteWriter(65_536) };
-  readonly #fullDisk = new FullDisk();
   #writer: SegmentWriter | undefined;
   #missingRoom = 0;
 
@@ -55,7 +53,7 @@ export class SegmentLog {
         writer.segment.lastUptime = this.#options.checkpoints.uptime(now);
         this.#options.counters.next = writer.segment.endSequence;
         this.#missingRoom = 0;
-        this.#fullDisk.stored(writer.segment.bytes - before);
+        this.#options.retention.stored(writer.segment.bytes - before);
       } catch (error) {
         if (error instanceof AgentError) throw error;
         this.#options.note("warn", { err: String(error) }, "a write to the buffer failed");
@@ -68,7 +66,7 @@ export class SegmentLog {
             cleared = true;
             continue;
           }
-          if (this.#dropForRoom(now)) continue;
+          if (this.#options.retention.dropForWrite(this.#missingRoom, now)) continue;
         }
         // Try once more, in a new segment.
         if (++failures > 1) throw error;
@@ -84,15 +82,15 @@ export class SegmentLog {
     }
     this.ensureWriter(now);
     this.#missingRoom = 0;
-    this.#fullDisk.hasRoom();
+    this.#options.retention.hasRoom();
   }
 
   /** The writer of the active segment, or of a new one. Throws `BUFFER_UNAVAILABLE` or the disk's error. */
   ensureWriter(now: TimestampPair): SegmentWriter {
     if (this.#writer) return this.#writer;
-    const { folder, segmentBytes, stream, integration, counters, bounds, checkpoints, segments } = this.#options;
+    const { folder, segmentBytes, stream, integration, counters, retention, checkpoints, segments } = this.#options;
     const { disk, random32 } = this.#options;
-    bounds.makeRoom(segmentBytes, now);
+    retention.makeRoom(segmentBytes, now);
     const header = {
       kind: "hot",
       salt: random32(),
@@ -146,15 +144,6 @@ export class SegmentLog {
     this.#options.leases.keepIndex(writer.segment);
   }
 
-  #dropForRoom(now: TimestampPair): boolean {
-    const { bounds } = this.#options;
-    if (!bounds.mayDropForFullDisk() || !this.#fullDisk.mayDrop(this.#missingRoom, now.monotonic)) return false;
-    const bytes = bounds.dropForFullDisk(now);
-    if (bytes === undefined) return false;
-    this.#fullDisk.dropped(bytes - segmentHeaderBytes);
-    return true;
-  }
-
   /** After a failed write or sync, its file descriptor is never written to again. */
   #abandonWriter(): void {
     const writer = this.#writer;
@@ -178,58 +167,6 @@ function isGone(disk: Disk, path: string): boolean {
 /** Maximum bytes that one write of these points takes, with names and a header. */
 function roomFor(points: number): number {
   return Math.min(2 ** 20, 64 * points) + 2 * segmentHeaderBytes;
-}
-
-// Decides when a full volume justifies dropping stored points: only after a grace period, and only while the buffer
-// itself gets the space that a drop frees. Otherwise the programs that fill the volume would take all of it.
-/** Grace period: appends fail, which applies back-pressure, before segments may be dropped. */
-export const graceMs = 60_000;
-
-class FullDisk {
-  /** Monotonic time in milliseconds of the first failed write since the last success. */
-  #since: number | undefined;
-  /** Bytes that the last drops freed, and bytes stored since. Both exclude segment headers. */
-  #freed = 0;
-  #stored = 0;
-  /** The last drop gained the buffer too little space: no further drops until the volume has room. */
-  #holds = false;
-
-  /** After a write of `needed` bytes failed on a full volume: returns whether a segment may be dropped. */
-  mayDrop(needed: number, now: number): boolean {
-    if (this.#holds) return false;
-    if (this.#freed > 0) {
-      // At least half of the freed space now holds points, so the next drop needs no grace period.
-      if (this.#stored * 2 >= this.#freed) {
-        this.#freed = 0;
-        this.#stored = 0;
-        return true;
-      }
-      // One small segment may not free enough for the write.
-      if (this.#stored === 0 && this.#freed < needed) return true;
-      this.#holds = true;
-      return false;
-    }
-    this.#since ??= now;
-    return now - this.#since >= graceMs;
-  }
-
-  dropped(bytes: number): void {
-    this.#freed += Math.max(1, bytes);
-  }
-
-  stored(bytes: number): void {
-    this.#stored += bytes;
-    // More was stored than the drops freed: other programs freed space.
-    if (this.#freed === 0 || this.#holds || this.#stored > 2 * this.#freed) this.hasRoom();
-  }
-
-  /** The volume has room. The next failure starts a new grace period. */
-  hasRoom(): void {
-    this.#since = undefined;
-    this.#freed = 0;
-    this.#stored = 0;
-    this.#holds = false;
-  }
 }
 
 const probeName = "room.tmp";

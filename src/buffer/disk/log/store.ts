@@ -12,9 +12,8 @@ import { KeptFile } from "../segments/kept-times.ts";
 import { type BlockSettlement, InputMarks } from "../segments/late-points.ts";
 import type { LogEnvironment, Segment, StoreOptions, TimestampPair } from "../segments/segment.ts";
 import { repairSegment } from "../segments/segment-writer.ts";
-import { type Bounds, openBounds } from "./bounds.ts";
-import { CheckpointWriter } from "./checkpoint-writer.ts";
 import { Compactor } from "./compactor.ts";
+import { CheckpointWriter, type RetentionPolicy, retentionPolicy } from "./retention.ts";
 import { openScrubber } from "./scrubber.ts";
 import { SegmentLog } from "./segment-log.ts";
 
@@ -31,7 +30,7 @@ export class Store {
   readonly #counters: PointCounters;
   readonly #leases: LeaseTable;
   readonly #checkpoints: CheckpointWriter;
-  readonly #bounds: Bounds;
+  readonly #retention: RetentionPolicy;
   readonly #log: SegmentLog;
   readonly #compactor: Compactor;
   readonly #scrub: (now: TimestampPair) => void;
@@ -57,14 +56,14 @@ export class Store {
     const leases = new LeaseTable(log);
     const checkpoints = new CheckpointWriter({ ...log, leases, stateFile, uptimeBefore, opened: now.monotonic });
     const parts = { ...log, leases, checkpoints };
-    const bounds = openBounds(options, parts);
+    const retention = retentionPolicy(options, parts);
     this.#leases = leases;
     this.#checkpoints = checkpoints;
-    this.#bounds = bounds;
+    this.#retention = retention;
     this.#marks = new InputMarks(latestUnsettled(segments, now));
     this.#keptFile = new KeptFile({ ...log, kept: this.#marks.kept });
     const beforeSeal = (next: number) => this.#keptFile.sealing(next);
-    this.#log = new SegmentLog({ ...parts, segmentBytes, bounds, beforeSeal });
+    this.#log = new SegmentLog({ ...parts, segmentBytes, retention, beforeSeal });
     this.#scrub = openScrubber(parts);
     this.#compactor = new Compactor({ ...parts, coldPoints: options.coldPoints });
     this.#begun = counters.next;
@@ -131,8 +130,8 @@ export class Store {
     for (const segment of this.#segments) if (segment.needsRepair) repairSegment(segment, this.#environment.disk);
     try {
       this.#log.leaveDeleted(now);
-      this.#bounds.dropOld(now);
-      this.#bounds.makeRoom(0, now);
+      this.#retention.dropOld(now);
+      this.#retention.makeRoom(0, now);
       this.#sealWhenOld(now);
       if (this.#degraded !== undefined) {
         this.#log.heal(now);
