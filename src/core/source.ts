@@ -58,6 +58,8 @@ export interface Source extends AsyncDisposable {
   deliveries(signal: AbortSignal): AsyncIterable<Delivery>;
   /** What retains values while `deliveries` is not pulled: `the broker`. Undefined: unread values are lost. */
   readonly retainedBy?: string | undefined;
+  /** True: every value is the reply to a request, so that none is read between the connection and the first delivery. */
+  readonly polled?: boolean;
   /** How the values since the previous connection are recovered. Undefined: they are lost. */
   readonly recovery?: Recovery | undefined;
   /**

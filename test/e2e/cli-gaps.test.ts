@@ -10,6 +10,7 @@ import { openWeb } from "../../src/web/server.ts";
 import { startAgent } from "../support/agent-process.ts";
 import { tagferry } from "../support/cli.ts";
 import { eventually } from "../support/eventually.ts";
+import { modbusDevice } from "../support/modbus-device.ts";
 import { ManualClock, testRuntime } from "../support/runtime.ts";
 import { statusWith } from "../support/status.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -69,6 +70,39 @@ test("gaps of a running agent are listed with time, duration, tags, cause and ou
 `);
   expect(status).toBe(0);
   expect(JSON.parse(short.stdout).gaps).toMatchObject([{ inputs: ["line3.temp"], state: "open", cause: "bad" }]);
+});
+
+test("a gap of a Modbus source lasts until its first value, not only until the device accepts a connection", async () => {
+  using folder = temporaryFolder();
+  await using device = await modbusDevice();
+  const unit = device.unit(1);
+  const configuration = `version: 1
+agent: { name: gw1, dataDir: ${folder.path}/data, ownSignals: off }
+http: { listen: "127.0.0.1:0" }
+service: { url: http://127.0.0.1:1/v1, integration: c8ktonqsahsmemfs7lv0, auth: { basic: { password: x } } }
+sources:
+  meter: { type: modbus, url: "${device.url}", timeout: 60s, tags: [{ input: a, at: "hr:0", every: 200ms }] }
+`;
+  const start = () => startAgent({ folder: folder.path, configuration });
+  {
+    await using agent = await start();
+    await eventually(async () => (await agent.status()).sources[0]!.readings > 0);
+    await agent.stop();
+  }
+  unit.silent = true;
+  const before = device.requests.length;
+  await using agent = await start();
+  const rows = async () => {
+    const { stdout } = await tagferry(["gaps", "--json", "--url", agent.page]);
+    return gapListSchema.parse(JSON.parse(stdout)).gaps.map(({ cause, state }) => [cause, state]);
+  };
+  await eventually(() => device.requests.length > before);
+  expect(await rows()).toEqual([["agentDown", "open"]]);
+  unit.silent = false;
+  device.disconnect();
+  // What was not answered is bad until then.
+  await eventually(async () => (await rows()).every(([, state]) => state === "lost"));
+  expect((await rows()).at(-1)).toEqual(["agentDown", "lost"]);
 });
 
 test("gaps of a stopped agent are read from its data directory, and its downtime is one of them", async () => {

@@ -27,7 +27,7 @@ export interface GapStory {
 }
 
 export const gapSource = { name: "line", tags: 10_000 };
-export const connected: Pick<Source, "retainedBy" | "recovery"> = {};
+export const connected: Pick<Source, "retainedBy" | "recovery" | "polled"> = {};
 
 /** Starts at 2026-01-01 with a source that is online and has just been read. */
 export async function gapStory(dataDir: string): Promise<GapStory> {

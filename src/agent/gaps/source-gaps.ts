@@ -34,6 +34,8 @@ export interface SharedRead {
   readonly former: { readonly node: string; readonly upTo: EpochMicros } | undefined;
 }
 
+type Connection = Pick<Source, "retainedBy" | "recovery" | "polled">;
+
 export type SourceGaps = ReturnType<typeof sourceGaps>;
 
 export function sourceGaps(record: GapRecord, { name: source, tags, shared }: GapsOf, runtime: Runtime) {
@@ -52,7 +54,7 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
   let storingSinceMs: number | undefined;
   /** Begin of a suspension in which the lease of the source was lost. Undefined: there was none. */
   let leftAt: EpochMicros | undefined;
-  let connection: Pick<Source, "retainedBy" | "recovery"> | undefined;
+  let connection: Connection | undefined;
   /** When the `agentDown` gap ended, on the monotonic clock. The wall clock may not have been set by then. */
   let backAt: { readonly gap: GapResolution; readonly ms: number } | undefined;
   const resolutions = gapResolutions(record, source);
@@ -110,7 +112,7 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
     ranMs += silentMs;
     if (silentMs < hungAfterMs) return;
     if (storingSinceMs !== undefined) storingSinceMs += silentMs;
-    if (!connection || bufferRow !== undefined) return;
+    if (!connection || outage || bufferRow !== undefined) return;
     const to = clock.now();
     const from = epochMicros(Math.max(lastReceived, to - silentMs * 1_000));
     // The next reader has a row for this time: another agent, or this one if no other has read.
@@ -157,6 +159,24 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
     resolutions.forget();
   }
 
+  /** The values come again: `to` is the time of the connection or, if the source is polled, of the first value. */
+  function endOutage({ recovery }: Connection, to: EpochMicros): void {
+    const { clock } = runtime;
+    const ended = outage;
+    outage = undefined;
+    keptFrom = recovery?.how === "kept" ? ended?.row?.from : undefined;
+    ended?.connected(to);
+    if (ended?.row?.cause === "agentDown") backAt = { gap: ended, ms: clock.monotonic() - (clock.now() - to) / 1_000 };
+    if (recovery?.how === "kept") ended?.retained(recovery.by);
+    else if (ended) resolutions.add(ended);
+    if (recovery?.how === "history") {
+      settled = false;
+      return;
+    }
+    resolutions.end(recovery ? undefined : "what happened meanwhile is kept nowhere");
+    settled = true;
+  }
+
   return {
     /** Sets how Input IDs are derived from tags. Called once, before the first delivery. */
     names(derive: typeof inputOf): void {
@@ -165,26 +185,11 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
     get accountedUpTo(): EpochMicros {
       return accountedUpTo();
     },
-    online(connected: Pick<Source, "retainedBy" | "recovery">): void {
-      const { clock } = runtime;
-      const now = clock.now();
+    online(connected: Connection): void {
       connection = connected;
-      connectedAtMs = clock.monotonic();
-      lastReceived = now;
-      const { recovery } = connected;
-      const ended = outage;
-      outage = undefined;
-      keptFrom = recovery?.how === "kept" ? ended?.row?.from : undefined;
-      ended?.connected(now);
-      if (ended?.row?.cause === "agentDown") backAt = { gap: ended, ms: clock.monotonic() };
-      if (recovery?.how === "kept") ended?.retained(recovery.by);
-      else if (ended) resolutions.add(ended);
-      if (recovery?.how === "history") {
-        settled = false;
-        return;
-      }
-      resolutions.end(recovery ? undefined : "what happened meanwhile is kept nowhere");
-      settled = true;
+      connectedAtMs = runtime.clock.monotonic();
+      lastReceived = runtime.clock.now();
+      if (!outage || !connected.polled) endOutage(connected, lastReceived);
     },
     /** Called after the readings are on disk. */
     delivered(delivery: Pick<Delivery, "readings" | "batches" | "gaps">): void {
@@ -192,8 +197,13 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
       const { gaps = [] } = delivery;
       const now = runtime.clock.now();
       lastReceived = now;
-      let newest = 0;
-      for (const { time, historical } of latestReadings(delivery)) if (!historical && time > newest) newest = time;
+      const times = latestReadings(delivery).flatMap(({ time, historical }) => (historical ? [] : [time]));
+      if (connection && outage)
+        endOutage(
+          connection,
+          times.reduce((a, b) => (a < b ? a : b), now),
+        );
+      const newest = times.reduce((a, b) => Math.max(a, b), 0);
       // Values measured after the newest one have not arrived yet.
       if (newest <= now && newest > now - noticedWithinUs) {
         lastReceived = epochMicros(newest);

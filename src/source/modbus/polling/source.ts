@@ -182,6 +182,7 @@ export function modbusSource(
         closing.abort();
       }
     },
+    polled: targets.length > 0,
     warnings: () => link.disturbances,
     details() {
       const elapsed = Math.max(1, clock.monotonic() - startedAt);

@@ -11,11 +11,11 @@ import { runs } from "../../../support/property.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";
 
 type Event =
-  | { readonly kind: "read" | "lost" | "online" | "kept" | "history"; readonly afterMs: number }
+  | { readonly kind: "read" | "lost" | "online" | "polled" | "kept" | "history"; readonly afterMs: number }
   | { readonly kind: "restart"; readonly killed: boolean; readonly afterMs: number };
 const afterMs = fc.integer({ min: 1, max: 50_000 });
 const event: fc.Arbitrary<Event> = fc.oneof(
-  fc.record({ kind: fc.constantFrom("read", "lost", "online", "kept", "history"), afterMs }),
+  fc.record({ kind: fc.constantFrom("read", "lost", "online", "polled", "kept", "history"), afterMs }),
   fc.record({ kind: fc.constant("restart"), killed: fc.boolean(), afterMs }),
 );
 
@@ -25,6 +25,7 @@ test("every instant without a connection is covered by a row, over outages, stop
       using folder = temporaryFolder();
       const story = await gapStory(folder.path);
       let away: number | undefined;
+      let isPolled = false;
       const times: [number, number][] = [];
       const back = () => {
         if (away !== undefined) times.push([away, story.clock.now()]);
@@ -39,6 +40,7 @@ test("every instant without a connection is covered by a row, over outages, stop
         for (const step of events) {
           await story.later(step.afterMs);
           const now = story.clock.now();
+          if (step.kind !== "read") isPolled = false;
           if (step.kind === "restart") {
             away ??= now;
             await story.restart(step);
@@ -46,7 +48,13 @@ test("every instant without a connection is covered by a row, over outages, stop
             story.source.lost(new AgentError("SOURCE_UNREACHABLE", "gone"));
             away ??= now;
           } else if (step.kind === "read") {
-            if (away === undefined) story.read();
+            if (away !== undefined && !isPolled) continue;
+            story.read();
+            back();
+          } else if (step.kind === "polled") {
+            // Nothing is recorded before the first value.
+            isPolled = true;
+            story.source.online({ polled: true });
           } else {
             back();
             story.source.online(
@@ -56,7 +64,8 @@ test("every instant without a connection is covered by a row, over outages, stop
             );
           }
         }
-        back();
+        if (!isPolled) back();
+        else if (away !== undefined) times.push([away, story.clock.now()]);
         const { gaps } = story.record.list(0, 5_000);
         for (const [from, to] of times)
           for (const moment of [from, (from + to) / 2, to])

@@ -31,6 +31,36 @@ test("an outage of ten thousand tags is one row, from the last reading to the ne
     expect(story.runtime.metric("gap_lost_seconds_total")).toBe(65);
   }));
 
+test("an outage of a polled source ends with its first value, also if other connections bring none before", () =>
+  withStory(async (story) => {
+    story.source.lost(unreachable);
+    await story.later(10_000);
+    story.source.online({ polled: true });
+    await story.later(3_000);
+    expect(story.rows()).toEqual(["line disconnected 0- all 10000 open"]);
+    story.source.lost(unreachable);
+    await story.later(2_000);
+    story.source.online({ polled: true });
+    const read = readingAt(await story.later(4_000));
+    await story.later(500);
+    story.source.delivered({ readings: [read] });
+    expect(story.rows()).toEqual(["line disconnected 0-19 all 10000 lost what happened meanwhile is kept nowhere"]);
+  }));
+
+test("a polled source that answers with no usable value after an outage has no time without a row", () =>
+  withStory(async (story) => {
+    story.source.lost(unreachable);
+    await story.later(10_000);
+    story.source.online({ polled: true });
+    const time = await story.later(1_000);
+    story.source.failed("tag1", epochMicros(time - 11e6), "bad", "unit 1 did not answer within 1s");
+    story.source.delivered({ readings: [{ ...readingAt(time), value: undefined, quality: "bad" }] });
+    expect(story.rows()).toEqual([
+      "line disconnected 0-11 all 10000 lost what happened meanwhile is kept nowhere",
+      "line bad 10- tag1 open",
+    ]);
+  }));
+
 test("a loss noticed long after the last reading begins a minute before, not with a value of hours ago", () =>
   withStory(async (story) => {
     await story.later(3_600_000);
