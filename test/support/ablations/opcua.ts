@@ -18,9 +18,23 @@ export const opcuaAblations: readonly Ablation[] = [
   {
     safeguard: "skipping a message that was already processed",
     file: "source/opcua/monitoring/missing-messages.ts",
-    code: "if (old && !renumbered) return { missing: [], known: !keepAlive, beyond: false, lags: false };",
-    without: "if (old && !renumbered) return { missing: [], known: false, beyond: false, lags: false };",
+    code: "const known = !keepAlive && !this.#lost.delete(sequenceNumber);",
+    without: "const known = false;",
     test: sequence,
+  },
+  {
+    safeguard: "storing a message that arrives after it was given up",
+    file: "source/opcua/monitoring/missing-messages.ts",
+    code: "!keepAlive && !this.#lost.delete(sequenceNumber)",
+    without: "!keepAlive",
+    test: sequence,
+  },
+  {
+    safeguard: "reporting the values of a notification that cannot be decoded",
+    file: "source/opcua/monitoring/publisher.ts",
+    code: "    if (undecoded === undefined) return;\n",
+    without: "    if (undecoded !== null) return;\n",
+    test: publisher,
   },
   {
     safeguard: "accepting a server that restarts its sequence numbers",
