@@ -2,8 +2,7 @@
 import { expect, test } from "vitest";
 import { DataRows } from "../../src/cli/data/read-rows.ts";
 import { epochMicros, type InputId, type SignalId } from "../../src/core/point.ts";
-import { itemData, longestSpan, pageEnd, readRollup } from "../../src/upload/signals/item-data.ts";
-import { itemSeries } from "../../src/upload/signals/item-series.ts";
+import { itemData, itemSeries, longestSpan, pageEnd, readRollup } from "../../src/upload/signals/item-data.ts";
 import type { DataFrame } from "../../src/wire/results.ts";
 import { methodCaller } from "../support/method-caller.ts";
 import { fails, ScriptedService, says } from "../support/scripted-service.ts";

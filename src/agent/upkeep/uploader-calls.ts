@@ -4,7 +4,7 @@ import type { InputId } from "../../core/point.ts";
 import type { Clock } from "../../core/runtime.ts";
 import type { RetryProgress } from "../../upload/rejects/reject-retry.ts";
 import type { Catalog } from "../../upload/signals/catalog.ts";
-import { type ItemSeries, itemSeries, spanBefore } from "../../upload/signals/item-series.ts";
+import { type ItemSeries, itemSeries, spanBefore } from "../../upload/signals/item-data.ts";
 import type { RunningDelivery } from "./delivery.ts";
 
 export interface UploaderCalls {
