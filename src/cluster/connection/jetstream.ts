@@ -1,4 +1,6 @@
 // The parts of NATS JetStream that the program uses: one stream, key-value buckets and their keys, messages.
+import type { z } from "zod";
+import { attempt } from "../../lib/flow/attempt.ts";
 
 export interface StreamMessage {
   /** Ascends. A sequence is not reused unless the stream was deleted or lost data. */
@@ -62,6 +64,11 @@ export interface KeyEntry {
   readonly value: Uint8Array;
   /** Ascends over the whole bucket. */
   readonly revision: number;
+}
+
+/** The content of an entry or message. Undefined: there is none, or it is unknown, for example of another version. */
+export function parsed<T>(schema: z.ZodType<T>, value: Uint8Array | undefined): T | undefined {
+  return value && attempt(() => schema.safeParse(JSON.parse(Buffer.from(value).toString("utf8"))).data);
 }
 
 /** Calls reject with `CLUSTER_UNREACHABLE` if no answer comes in time. A rejected write may still take effect. */

@@ -6,9 +6,10 @@
 // Each agent measures with its own monotonic clock how long it has seen the same revision. Entries expire by the wall
 // clocks of the servers, but this only makes another agent take the lease earlier or later.
 import { randomUUID } from "node:crypto";
+import { z } from "zod";
 import { isAgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
-import type { KeyBucket, KeyEntry } from "../connection/jetstream.ts";
+import { type KeyBucket, type KeyEntry, parsed } from "../connection/jetstream.ts";
 
 export interface LeaseOptions {
   readonly bucket: KeyBucket;
@@ -89,17 +90,11 @@ export async function acquireLease(
   }
 }
 
+const holderRecord = z.object({ node: z.string(), token: z.string() });
+
 /** The holder of an entry; none if the entry cannot be parsed. */
-export function holderOf({ value }: KeyEntry): {
-  readonly node: string | undefined;
-  readonly token: string | undefined;
-} {
-  try {
-    const { node, token } = JSON.parse(Buffer.from(value).toString("utf8"));
-    return { node: typeof node === "string" ? node : undefined, token: typeof token === "string" ? token : undefined };
-  } catch {
-    return { node: undefined, token: undefined };
-  }
+export function holderOf({ value }: KeyEntry): Partial<z.output<typeof holderRecord>> {
+  return parsed(holderRecord, value) ?? {};
 }
 
 interface Acquired {

@@ -8,7 +8,7 @@ import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import { isAgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
-import { type Broadcast, type KeyBucket, keyToken } from "../connection/jetstream.ts";
+import { type Broadcast, type KeyBucket, keyToken, parsed } from "../connection/jetstream.ts";
 import { partsOf } from "../signals/signal-parts.ts";
 import type { Candidate, Orders } from "./placement.ts";
 
@@ -268,15 +268,5 @@ async function deleteEntry(state: KeyBucket, key: string): Promise<boolean> {
     const entry = await state.get(key);
     if (!entry) return false;
     if (await state.delete(key, entry.revision)) return true;
-  }
-}
-
-/** Undefined: there is none, or it is unknown, for example of another version. */
-function parsed<T>(schema: z.ZodType<T>, value: Uint8Array | undefined): T | undefined {
-  if (!value) return undefined;
-  try {
-    return schema.safeParse(JSON.parse(Buffer.from(value).toString("utf8"))).data;
-  } catch {
-    return undefined;
   }
 }

@@ -10,6 +10,7 @@ import { zstdCompressSync, zstdDecompressSync } from "node:zlib";
 import { z } from "zod";
 import { type InputId, isInputId } from "../../core/point.ts";
 import type { PartialSignalMetadata } from "../../core/signal.ts";
+import { attempt } from "../../lib/flow/attempt.ts";
 import { type KeyEntry, keyToken } from "../connection/jetstream.ts";
 
 export interface DescribedSignal {
@@ -55,12 +56,8 @@ function* encodePart(signals: readonly DescribedSignal[]): ReturnType<typeof enc
 
 /** Empty for a part of another version. */
 export function decodePart({ value, revision }: KeyEntry): readonly PublishedSignal[] {
-  try {
-    const content = partContent.parse(JSON.parse(String(zstdDecompressSync(value))));
-    return content.flatMap(([input, signal, order]) =>
-      isInputId(input) ? [{ input, signal, order: order ?? revision }] : [],
-    );
-  } catch {
-    return [];
-  }
+  const content = attempt(() => partContent.parse(JSON.parse(String(zstdDecompressSync(value))))) ?? [];
+  return content.flatMap(([input, signal, order]) =>
+    isInputId(input) ? [{ input, signal, order: order ?? revision }] : [],
+  );
 }

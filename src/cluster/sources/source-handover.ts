@@ -13,7 +13,7 @@ import { gunzip, gzip } from "node:zlib";
 import { z } from "zod";
 import { type EpochMicros, epochMicros } from "../../core/point.ts";
 import { writeAtomically } from "../../lib/files/atomic-file.ts";
-import { type KeyBucket, keyToken, tokenName } from "../connection/jetstream.ts";
+import { type KeyBucket, keyToken, parsed, tokenName } from "../connection/jetstream.ts";
 
 const [compress, decompress] = [promisify(gzip), promisify(gunzip)];
 
@@ -67,7 +67,7 @@ export class SourceHandover {
   static async open(options: SourceHandoverOptions): Promise<SourceHandover> {
     const { state, source, folder, node } = options;
     const entry = await state.get(recordKey(source));
-    const former = entry && parsed(entry.value);
+    const former = parsed(readerRecord, entry?.value);
     const files = new Map<string, Written>();
     for (const { key, value, revision } of await state.list(`${filesKey(source)}.`)) {
       const name = tokenName(key.slice(key.lastIndexOf(".") + 1));
@@ -141,14 +141,6 @@ function filesKey(source: string): string {
 
 function fileKey(source: string, name: string): string {
   return `${filesKey(source)}.${keyToken(name)}`;
-}
-
-function parsed(value: Uint8Array): FormerReader | undefined {
-  try {
-    return readerRecord.safeParse(JSON.parse(Buffer.from(value).toString("utf8"))).data;
-  } catch {
-    return undefined;
-  }
 }
 
 /** Certificates and keys stay on their machine, and no path leads out of the folder. */

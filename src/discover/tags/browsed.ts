@@ -2,6 +2,7 @@
 import { Document, visit } from "yaml";
 import { z } from "zod";
 import type { BrowsedNode } from "../../core/commissioning.ts";
+import { attempt } from "../../lib/flow/attempt.ts";
 import { type SecurityMode, securityModes } from "../../lib/text/security-mode.ts";
 import { visible } from "../../lib/text/visible.ts";
 import { signalAttributes } from "../../wire/signal-view.ts";
@@ -36,16 +37,10 @@ export interface BrowsedDevice {
 
 /** Undefined: the text is not output of `browse`. */
 export function browsedJson(text: string): readonly BrowsedDevice[] | undefined {
-  try {
-    // Documents begin and end with a brace in the first column.
-    return text
-      .trim()
-      .split(/(?<=^\})\s+(?=^\{)/m)
-      .map((part) => document.parse(JSON.parse(part)))
-      .map(({ security: asked, ...device }) => ({ ...device, securityMode: asked?.mode }));
-  } catch {
-    return undefined;
-  }
+  // Documents begin and end with a brace in the first column.
+  const parts = text.trim().split(/(?<=^\})\s+(?=^\{)/m);
+  const devices = attempt(() => parts.map((part) => document.parse(JSON.parse(part))));
+  return devices?.map(({ security: asked, ...device }) => ({ ...device, securityMode: asked?.mode }));
 }
 
 /** A register without any information except a value other than 0. */

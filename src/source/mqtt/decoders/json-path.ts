@@ -1,4 +1,5 @@
 // The subset of JSONPath for payloads: `$.a.b[0]['x y'][*]`, `$.**`. Parsed once, applied per message.
+import { attempt } from "../../../lib/flow/attempt.ts";
 import { parsedText } from "../../../lib/values/fields.ts";
 import { parseJson } from "./json.ts";
 import { isScalar, PayloadError } from "./payload.ts";
@@ -109,11 +110,7 @@ function child(outer: unknown, next: PathStep): unknown {
 function inside(outer: unknown): unknown {
   if (typeof outer !== "string") return outer;
   if (!/^\s*[[{]/.test(outer)) return undefined;
-  try {
-    return parseJson(outer);
-  } catch {
-    return undefined;
-  }
+  return attempt(() => parseJson(outer));
 }
 
 /** A text, number or boolean as text; undefined for other values. */
