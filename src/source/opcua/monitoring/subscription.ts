@@ -56,7 +56,11 @@ export async function obtainSubscription(
     // The server may have added namespaces, and adds more.
     const { namespaces } = obtaining.facts;
     const wanted = obtaining.counts(publishingMs);
-    return { ...record, namespaces, firstSequence, origin: "kept", wanted, former: undefined };
+    // The configuration may have changed since. Servers that revised the counts are asked again at each connection.
+    const asked = obtaining.counts(record.publishingMs);
+    const isSame = asked.keepAliveCount === record.keepAliveCount && asked.lifetimeCount === record.lifetimeCount;
+    const given = isSame ? record : await modify(obtaining, record, signal);
+    return { ...record, ...given, namespaces, firstSequence, origin: "kept", wanted, former: undefined };
   }
   const created = await create(obtaining, group, publishingMs, signal);
   if (!taken) return created;
@@ -120,11 +124,12 @@ async function takeUp(
 }
 
 async function create(
-  { link, facts, counts }: Obtaining,
+  obtaining: Obtaining,
   group: string,
   publishingMs: number,
   signal: AbortSignal,
 ): Promise<Subscription | NoSubscription> {
+  const { link, facts, counts } = obtaining;
   const wanted = counts(publishingMs);
   const request = { ...requestedParameters(wanted), publishingEnabled: true };
   let answer: ServiceResponse<"CreateSubscription">;
@@ -143,13 +148,22 @@ async function create(
   if (given.publishingMs !== publishingMs) {
     // Both counts are multiples of the interval. With 25 s instead of 100 ms, a lifetime of 30 min would become 125 h,
     // and a keep-alive of 10 s 42 min.
-    const other = { subscriptionId: id, ...requestedParameters(counts(given.publishingMs)) };
-    const modified = await orRefused(link.call("ModifySubscription", other, signal), signal);
-    given = (modified && countsIn(modified)) ?? given;
+    given = await modify(obtaining, { ...given, id }, signal);
   }
   const { started, namespaces } = facts;
   const record = { id, group, ...given, started, namespaces, nextHandle: 1, items: [], begun: false };
   return { ...record, wanted, firstSequence: 1, origin: "new", former: undefined };
+}
+
+/** Requests the configured counts for the interval of a subscription. Returns the present ones if refused. */
+async function modify(
+  { link, counts }: Obtaining,
+  { id: subscriptionId, publishingMs, keepAliveCount, lifetimeCount }: Counts & { readonly id: number },
+  signal: AbortSignal,
+): Promise<Counts> {
+  const request = { subscriptionId, ...requestedParameters(counts(publishingMs)) };
+  const modified = await orRefused(link.call("ModifySubscription", request, signal), signal);
+  return (modified && countsIn(modified)) ?? { publishingMs, keepAliveCount, lifetimeCount };
 }
 
 function requestedParameters({ publishingMs, keepAliveCount, lifetimeCount }: Counts) {

@@ -142,3 +142,9 @@ test("when the server publishes more slowly than requested, the counts are adapt
   const stubborn = { ...server, has: new Set<number>(), modifies: false };
   expect(await obtain(stubborn)).toMatchObject({ ...counts, publishingMs: 5_000 });
 });
+
+test("a resumed subscription gets the keep-alive and lifetime of a changed configuration", async () => {
+  const server = { has: new Set([7]), most: 1, resumed: true, record: { lifetimeCount: 300, keepAliveCount: 10 } };
+  expect(await obtain(server)).toMatchObject({ ...counts, origin: "kept", id: 7 });
+  expect(await obtain({ ...server, modifies: false })).toMatchObject({ lifetimeCount: 300, keepAliveCount: 10 });
+});
