@@ -57,14 +57,14 @@ export function lineProtocolRecords(payload: Buffer): unknown {
     else if (text.charAt(at) === "#") at = endOf(text, "\n", at);
     else {
       const key = endOf(text, " \n", at);
-      let end = endOf(text, "\n", key);
+      let end = -1;
       records.add(() => {
         // Only here quotes enclose a text, which may have several lines. If it has no end, the next line is read.
         const fields = text.charAt(key) === " " ? endOf(text, " \n", key + 1, true) : key;
         end = endOf(text, "\n", fields);
         return recordsOfLine(text.slice(at, key), text.slice(key, fields).trim(), text.slice(fields, end).trim());
       });
-      at = end;
+      at = end < 0 ? endOf(text, "\n", key) : end;
     }
   }
   return records.all();
