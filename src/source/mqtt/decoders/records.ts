@@ -140,6 +140,9 @@ const record = z.object({
   vs: z.unknown().optional(),
 });
 
+/** A record with any base, valid or not. */
+const withBases = z.record(z.string(), z.unknown()).refine((each) => "bn" in each || "bt" in each || "bv" in each);
+
 /** A bigint is beyond the exact range of doubles. */
 function withBase(value: unknown, base: number): unknown {
   if (base === 0) return value;
@@ -149,19 +152,34 @@ function withBase(value: unknown, base: number): unknown {
 /** Smaller times are relative to now, in seconds (RFC 8428, 4.5.3). */
 const relative = 2 ** 28;
 
-/** Records with `name`, `value` and `time` in seconds since 1970. Records without a value are omitted. */
+/**
+ * Records with `name`, `value` and `time` in seconds since 1970. Records without a value are omitted. A malformed record
+ * is a `PayloadError`. The payload is malformed if such a record has a base, which concerns all records after it.
+ */
 export function senmlRecords(payload: Buffer, arrival: EpochMicros): unknown {
-  const pack = z.array(record).safeParse(jsonDocument(payload));
-  if (!pack.success) throw new PayloadError(`is not SenML: ${z.prettifyError(pack.error).split("\n")[0] ?? ""}`);
+  const pack = z.array(z.unknown()).safeParse(jsonDocument(payload));
+  if (!pack.success) throw notSenml(pack.error);
+  const records = new ElementList();
   let name = "";
   let time = 0;
   let base = 0;
-  return pack.data.flatMap(({ bn, bt, bv, n = "", t = 0, v, vb, vs }) => {
-    name = bn ?? name;
-    time = bt ?? time;
-    base = bv ?? base;
-    const value = v === undefined ? (vb ?? vs) : withBase(v, base);
-    const at = time + t;
-    return value === undefined ? [] : [{ name: name + n, value, time: at < relative ? arrival / 1e6 + at : at }];
-  });
+  for (const each of pack.data) {
+    const { data, error } = record.safeParse(each);
+    if (error && withBases.safeParse(each).success) throw notSenml(error);
+    records.add(() => {
+      if (!data) throw notSenml(error);
+      const { bn, bt, bv, n = "", t = 0, v, vb, vs } = data;
+      name = bn ?? name;
+      time = bt ?? time;
+      base = bv ?? base;
+      const value = v === undefined ? (vb ?? vs) : withBase(v, base);
+      const at = time + t;
+      return value === undefined ? [] : [{ name: name + n, value, time: at < relative ? arrival / 1e6 + at : at }];
+    });
+  }
+  return records.all();
+}
+
+function notSenml(error: z.ZodError): PayloadError {
+  return new PayloadError(`is not SenML: ${z.prettifyError(error).split("\n")[0] ?? ""}`);
 }

@@ -207,10 +207,15 @@ function guessFormat(payload: Buffer, now: EpochMicros): readonly GuessedValue[]
 
 type Records = readonly Readonly<Record<string, unknown>>[];
 
+/** The first record that is not malformed. */
+function wellFormed(records: Records): Records[number] | undefined {
+  return records.find((each) => !(each instanceof PayloadError));
+}
+
 function senml(payload: Buffer, now: EpochMicros): readonly GuessedValue[] {
   if (!/^\s*\[\s*\{[^}]*"b?n"\s*:/.test(utf8(payload))) return [];
   const records = senmlRecords(payload, now) as Records; // as returned by the decoder
-  const [first] = records;
+  const first = wellFormed(records);
   if (!first || records.some(({ name }) => name === "")) return [];
   return [{ names: ["{name}"], value: scalar(first["value"]), tag: { format: "senml" } }];
 }
@@ -240,7 +245,7 @@ function lineProtocol(payload: Buffer): readonly GuessedValue[] {
   // The trailing time distinguishes line protocol from a sentence.
   if (!/^\S+ \S+=\S+(?: \d{16,})\s*$/m.test(utf8(payload))) return [];
   const records = lineProtocolRecords(payload) as Records; // as returned by the decoder
-  const first = records.find((each) => !(each instanceof PayloadError));
+  const first = wellFormed(records);
   const names = ["{measurement}", "{field}"];
   return first ? [{ names, value: scalar(first["value"]), tag: { format: "lineProtocol" } }] : [];
 }

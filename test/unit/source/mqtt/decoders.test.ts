@@ -107,6 +107,18 @@ test("a SenML value that is no number costs its record only, and a large integer
   ]);
 });
 
+test("a malformed SenML record costs itself only, unless it may name the others or give them their time", () => {
+  const of = (pack: string) => decode("senml", Buffer.from(pack));
+  expect(of('[{"bt":1767225600,"n":"a","v":1},{"n":5,"v":2},"x",{"n":"c","v":3}]')).toEqual([
+    { name: "a", value: 1, time: 1_767_225_600 },
+    expect.any(PayloadError),
+    expect.any(PayloadError),
+    { name: "c", value: 3, time: 1_767_225_600 },
+  ]);
+  for (const base of ['"bn":5', '"bt":"now"', '"bv":null'])
+    expect(() => of(`[{"n":"a","v":1},{${base},"v":2},{"n":"c","v":3}]`)).toThrow(PayloadError);
+});
+
 test("line protocol gives a record for each field", () => {
   const text =
     'weather\\ x,site=north\\,1 temp=21.5,n=3i,on=t,note="a b,c=d" 1767225600123456789\n# comment\ncpu load=0.5\n';
