@@ -5,6 +5,9 @@ import type { Config } from "../../src/config/format/config.ts";
 import { configIssues, loadConfig } from "../../src/config/load.ts";
 import { formatIssue } from "../../src/config/nodes/issue.ts";
 
+/** An absolute path as Linux writes it, without the drive and backslashes of Windows. */
+const posix = (path: string) => path.replace(/^[A-Z]:/, "").replaceAll("\\", "/");
+
 /** An environment with only these variables and files. Files are given by absolute path. */
 export function environmentOf(
   variables: Readonly<Record<string, string>> = {},
@@ -15,12 +18,12 @@ export function environmentOf(
     cwd: "/site",
     variables,
     async listFolder(path) {
-      const names = Object.keys(files).filter((file) => dirname(file) === path);
+      const names = Object.keys(files).filter((file) => dirname(file) === posix(path));
       if (names.length === 0) throw Object.assign(new Error(`ENOENT: ${path}`), { code: "ENOENT" });
       return names.map((file) => basename(file));
     },
     async readFile(path) {
-      const content = files[path];
+      const content = files[posix(path)];
       if (content === undefined) throw Object.assign(new Error(`ENOENT: ${path}`), { code: "ENOENT" });
       return typeof content === "string" ? new TextEncoder().encode(content) : content;
     },

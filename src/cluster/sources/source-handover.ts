@@ -7,7 +7,7 @@
 // Every write names the revision that it replaces, and the lease is checked before it is sent. A suspended process that
 // resumes therefore changes nothing.
 import { mkdir, readdir, readFile, rm } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { dirname, join, sep } from "node:path";
 import { promisify } from "node:util";
 import { gunzip, gzip } from "node:zlib";
 import { z } from "zod";
@@ -148,11 +148,11 @@ function isStateFile(name: string): boolean {
   return /^[\w-][\w.-]*(\/[\w-][\w.-]*){0,2}\.(json|times)$/.test(name);
 }
 
-/** State files by their paths below `folder`. */
+/** State files by their paths below `folder`, with slashes on every platform, since another node reads them. */
 async function filesIn(folder: string): Promise<Map<string, Uint8Array>> {
   const names = await readdir(folder, { recursive: true }).catch(() => []);
   const files = new Map<string, Uint8Array>();
-  for (const name of names.filter(isStateFile)) {
+  for (const name of names.map((found) => found.replaceAll(sep, "/")).filter(isStateFile)) {
     const bytes = await readFile(join(folder, name)).catch(() => undefined);
     if (bytes) files.set(name, bytes);
   }
