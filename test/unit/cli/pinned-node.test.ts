@@ -14,14 +14,15 @@ const launcher = "packaging/pinned-node.cjs";
 const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 
 /** The files of the repository that start a script, and a script that runs until it is told to stop. */
-function clone(installed: boolean) {
+function clone(program: "installed" | "missing" | "unusable") {
   const folder = temporaryFolder();
   for (const file of ["package.json", launcher, "src/cli/supported-node.cjs"])
     cpSync(join(root, file), folder.file(file), { recursive: true });
   const [name] = Object.keys(manifest.optionalDependencies);
   const bin = folder.file(`node_modules/${name}/bin`);
   mkdirSync(bin, { recursive: true });
-  if (installed) symlinkSync(process.execPath, join(bin, "node"));
+  if (program === "installed") symlinkSync(process.execPath, join(bin, "node"));
+  if (program === "unusable") writeFileSync(join(bin, "node"), "for another libc");
   writeFileSync(
     folder.file("script.ts"),
     `const words: string[] = process.argv.slice(2);
@@ -50,7 +51,7 @@ async function ended(child: ReturnType<typeof spawn>) {
 }
 
 test("an old Node runs a script on the pinned one, which is also the first in PATH", async () => {
-  using repository = clone(true);
+  using repository = clone("installed");
   const { versions, env } = process;
   expect(await ended(repository.run("20.20.2", "a", "b"))).toEqual({
     status: 0,
@@ -60,7 +61,7 @@ test("an old Node runs a script on the pinned one, which is also the first in PA
 });
 
 test("an old Node passes SIGTERM on, and ends as the script does", async () => {
-  using repository = clone(true);
+  using repository = clone("installed");
   const child = repository.run("20.20.2", "wait");
   const result = ended(child);
   child.stdout.once("data", () => child.kill("SIGTERM"));
@@ -68,13 +69,13 @@ test("an old Node passes SIGTERM on, and ends as the script does", async () => {
 });
 
 test("a supported Node runs the script itself", async () => {
-  using repository = clone(true);
+  using repository = clone("installed");
   const result = await ended(repository.run("24.0.0", "a"));
   expect(result).toEqual({ status: 0, stdout: `true a 24.0.0 ${process.env["PATH"]}\n`, stderr: "" });
 });
 
-test("an old Node without the pinned one prints one line", async () => {
-  using repository = clone(false);
+test.each(["missing", "unusable"] as const)("an old Node prints one line if the pinned one is %s", async (program) => {
+  using repository = clone(program);
   expect(await ended(repository.run("20.20.2", "a"))).toEqual({
     status: 1,
     stdout: "",
