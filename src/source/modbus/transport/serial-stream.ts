@@ -59,13 +59,14 @@ export async function openSerial(line: SerialLine, signal: AbortSignal): Promise
 }
 
 const ports =
-  "ls /dev/serial/by-id lists the ports; the user of the agent must be in the group of the port, and no other program may hold it";
+  "ls /dev/serial/by-id lists the ports, on Windows the Device Manager; the user of the agent must be in the group of the port, and no other program may hold it";
 
-function inWords(message: string): string {
-  if (/no such file|ENOENT/i.test(message)) return "there is no such serial port";
+/** An error of the port on Linux, macOS or Windows. */
+export function inWords(message: string): string {
+  if (/no such file|ENOENT|file not found/i.test(message)) return "there is no such serial port";
   if (/permission|EACCES/i.test(message))
     return "no permission to open the serial port, which often belongs to the group dialout";
-  if (/lock|busy|EBUSY/i.test(message)) return "another program holds the serial port";
+  if (/lock|busy|EBUSY|access denied/i.test(message)) return "another program holds the serial port";
   return message;
 }
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { parseEndpoint } from "../../../../src/source/modbus/config/endpoint.ts";
-import { characterMs, gapMs, wireMs } from "../../../../src/source/modbus/transport/serial-stream.ts";
+import { characterMs, gapMs, inWords, wireMs } from "../../../../src/source/modbus/transport/serial-stream.ts";
 
 test.each([
   ["tcp://10.0.0.5:1502", { transport: "tcp", frames: "mbap", host: "10.0.0.5", port: 1502 }],
@@ -61,4 +61,14 @@ test("eight registers at 9600 baud take 33 ms on the wire, and frames are 3.5 ch
   expect(wireMs({ unit: 1, table: "hr", start: 0, count: 8 }, endpoint)).toBeCloseTo(33.2, 1);
   expect(gapMs(endpoint.line)).toBeCloseTo(4.01, 2);
   expect(gapMs({ ...endpoint.line, baudRate: 115_200 })).toBe(1.75);
+});
+
+test("a port that Windows does not have, or that another program holds, is reported like that of Linux", () => {
+  expect(inWords("Opening COM9: File not found")).toBe(
+    inWords("Error: No such file or directory, cannot open /dev/ttyUSB9"),
+  );
+  expect(inWords("Opening COM3: Access denied")).toBe(
+    inWords("Error Resource temporarily unavailable Cannot lock port"),
+  );
+  expect(inWords("Error: Permission denied, cannot open /dev/ttyUSB0")).toContain("dialout");
 });
