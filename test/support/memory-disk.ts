@@ -36,7 +36,6 @@ export class MemoryDisk implements Disk {
   fault: Fault = () => undefined;
   /** The number of calls so far. */
   calls = 0;
-  bytesRead = 0;
 
   constructor(options: MemoryDiskOptions = {}) {
     this.#capacity = options.capacity ?? Number.POSITIVE_INFINITY;
@@ -174,7 +173,6 @@ export class MemoryDisk implements Disk {
         this.#check("read", path);
         const part = inode.data.subarray(position, position + into.length);
         into.set(part);
-        this.bytesRead += part.length;
         return part.length;
       },
       setSize: (size) => {

@@ -51,7 +51,7 @@ export interface BlockCut {
   /** Places of series with late points. */
   readonly late: ReadonlySet<number>;
   readonly points: number;
-  /** These three columns have one entry per point, and are valid until the next cut. */
+  /** These three columns have one entry per point. */
   readonly places: Uint32Array;
   readonly times: Float64Array;
   readonly values: Float64Array;
@@ -93,18 +93,6 @@ export function cutBlock(
   return cutter.points === 0 ? undefined : cutter;
 }
 
-/**
- * Columns of the last cut, reused for the next one. The log thread creates so little garbage in its heap that it rarely
- * collects; new columns for each cut would add up to megabytes until then.
- */
-let columns = {
-  places: new Uint32Array(1_024),
-  times: new Float64Array(1_024),
-  values: new Float64Array(1_024),
-};
-/** Columns and the sorter's memory above this many points are freed after each block. */
-const keptPoints = 65_536;
-
 class Cutter implements BlockCut {
   readonly #segment: Segment;
   readonly #index: SegmentIndex;
@@ -118,9 +106,9 @@ class Cutter implements BlockCut {
   readonly late = new Set<number>();
   leftOutPoints = 0;
   bySeries = false;
-  places = columns.places;
-  times = columns.times;
-  values = columns.values;
+  places = new Uint32Array(1_024);
+  times = new Float64Array(1_024);
+  values = new Float64Array(1_024);
   points = 0;
   isFull = false;
 
@@ -231,7 +219,6 @@ class Cutter implements BlockCut {
     this.places = copied(this.places, new Uint32Array(size));
     this.times = copied(this.times, new Float64Array(size));
     this.values = copied(this.values, new Float64Array(size));
-    if (size <= keptPoints) columns = { places: this.places, times: this.times, values: this.values };
   }
 }
 
@@ -239,6 +226,9 @@ interface LaidOut {
   readonly block: LeasedBlock;
   readonly places: Uint32Array;
 }
+
+/** The sorter's memory above this many points is freed after each block. */
+const keptPoints = 65_536;
 
 export function layOut(
   id: number,

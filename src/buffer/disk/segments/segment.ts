@@ -155,8 +155,7 @@ export interface LogParts extends LogEnvironment {
 
 // Reading: builds the index by one scan of the file, and reads records through a small window.
 
-/** A lease of fresh points needs a few records of some kilobytes each. A larger record is read alone. */
-const windowBytes = 2 ** 16;
+const windowBytes = 2 ** 20;
 
 /** An intact record. Valid until the next one is read. */
 export interface RecordBytes {

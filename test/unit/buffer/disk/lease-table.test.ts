@@ -3,7 +3,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { expect, test } from "vitest";
 import type { InputId } from "../../../../src/core/point.ts";
-import { append, openStore, take } from "../../../support/disk-store.ts";
+import { openStore } from "../../../support/disk-store.ts";
 import { MemoryDisk } from "../../../support/memory-disk.ts";
 
 test("leased points do not fill the heap, also when every block has one point of each series", () => {
@@ -31,25 +31,6 @@ test("leased points do not fill the heap, also when every block has one point of
 
   expect(store.take({ lane: "live", maxPoints: 100_000 }).block?.inputs).toHaveLength(8_000);
   expect((held - heap()) / points).toBeLessThan(40);
-});
-
-test("a lease of fresh points reads little of a large segment", () => {
-  const disk = new MemoryDisk();
-  const { store } = openStore(disk, { segmentBytes: 2 ** 21 });
-  const poll = (at: number) =>
-    append(
-      store,
-      Array.from({ length: 1_000 }, (_, i) => [`tag${i}`, at, Math.sin(at * 1_000 + i)] as const),
-    );
-  for (let at = 0; at < 200; at++) poll(at);
-  const before = disk.bytesRead;
-
-  for (let at = 200; at < 210; at++) {
-    poll(at);
-    expect(take(store, "live", 1_000)?.points).toHaveLength(1_000);
-  }
-
-  expect(disk.bytesRead - before).toBeLessThanOrEqual(10 * 2 ** 16);
 });
 
 /** Bytes in use, without columns, which are outside the heap. */
