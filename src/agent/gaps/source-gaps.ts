@@ -50,6 +50,8 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
   let keptFrom: EpochMicros | undefined;
   let settled = true;
   let outage: GapResolution | undefined;
+  /** End of the last suspension during an outage, which ends with the first value after it. Undefined: there was none. */
+  let resumedAt: EpochMicros | undefined;
   let bufferRow: number | undefined;
   let storingSinceMs: number | undefined;
   /** Begin of a suspension in which the lease of the source was lost. Undefined: there was none. */
@@ -112,8 +114,9 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
     ranMs += silentMs;
     if (silentMs < hungAfterMs) return;
     if (storingSinceMs !== undefined) storingSinceMs += silentMs;
-    if (!connection || outage || bufferRow !== undefined) return;
     const to = clock.now();
+    if (outage) resumedAt = to;
+    if (!connection || outage || bufferRow !== undefined) return;
     const from = epochMicros(Math.max(lastReceived, to - silentMs * 1_000));
     // The next reader has a row for this time: another agent, or this one if no other has read.
     if (shared?.isHeld() === false) leftAt ??= from;
@@ -164,6 +167,7 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
     const { clock } = runtime;
     const ended = outage;
     outage = undefined;
+    resumedAt = undefined;
     keptFrom = recovery?.how === "kept" ? ended?.row?.from : undefined;
     ended?.connected(to);
     if (ended?.row?.cause === "agentDown") backAt = { gap: ended, ms: clock.monotonic() - (clock.now() - to) / 1_000 };
@@ -197,13 +201,15 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
       const { gaps = [] } = delivery;
       const now = runtime.clock.now();
       lastReceived = now;
-      const times = latestReadings(delivery).flatMap(({ time, historical }) => (historical ? [] : [time]));
-      if (connection && outage)
-        endOutage(
-          connection,
-          times.reduce((a, b) => (a < b ? a : b), now),
-        );
-      const newest = times.reduce((a, b) => Math.max(a, b), 0);
+      let newest = 0;
+      let first: number = now;
+      for (const { time, historical } of latestReadings(delivery)) {
+        if (historical) continue;
+        newest = Math.max(newest, time);
+        first = Math.min(first, time);
+      }
+      // A value that was read before a suspension of the process is on disk only after it.
+      if (connection && outage) endOutage(connection, epochMicros(Math.min(now, Math.max(first, resumedAt ?? first))));
       // Values measured after the newest one have not arrived yet.
       if (newest <= now && newest > now - noticedWithinUs) {
         lastReceived = epochMicros(newest);

@@ -47,6 +47,18 @@ test("an outage of a polled source ends with its first value, also if other conn
     expect(story.rows()).toEqual(["line disconnected 0-19 all 10000 lost what happened meanwhile is kept nowhere"]);
   }));
 
+test("a suspension between the first value of a polled source after an outage and its storage is in the row", () =>
+  withStory(async (story) => {
+    story.source.lost(unreachable);
+    await story.later(10_000);
+    story.source.online({ polled: true });
+    const read = readingAt(await story.later(500));
+    await story.clock.suspend(20_000);
+    story.source.delivered({ readings: [read] });
+    await story.later(2_000);
+    expect(story.rows()).toEqual([expect.stringMatching(/^line disconnected 0-30\.\d all 10000 lost/)]);
+  }));
+
 test("a polled source that answers with no usable value after an outage has no time without a row", () =>
   withStory(async (story) => {
     story.source.lost(unreachable);
