@@ -87,7 +87,7 @@ export async function* readHistory<Range extends HistoryRange>(
         const node = call.nodes[i];
         if (!node) continue;
         const { range, newest = 0, since = 0 } = node;
-        const last = values.reduce((most, { sourceTimestamp }) => Math.max(most, Number(sourceTimestamp)), newest);
+        const last = values.reduce((most, value) => Math.max(most, timeOf(value)), newest);
         const idle = last > newest ? 0 : since + 1;
         const endless = point && idle >= mostIdlePages ? endlessError : undefined;
         if (endless) await release(reading, { from, to, nodes: [{ range, point }] });
@@ -117,6 +117,11 @@ async function release<Range extends HistoryRange>(reading: HistoryReading, { fr
   const held = nodes.filter(({ point }) => point);
   if (held.length > 0 && !reading.link.lost.aborted)
     await ask(reading, { from, to, nodes: held }, true, new AbortController().signal).catch(() => {});
+}
+
+/** Milliseconds since 1970. Servers that give no source times still give those of the server. */
+function timeOf({ sourceTimestamp, serverTimestamp }: DataValueLike): number {
+  return (sourceTimestamp ?? serverTimestamp)?.getTime() ?? 0;
 }
 
 /** Combines similar ranges into calls of at most `most` nodes. */

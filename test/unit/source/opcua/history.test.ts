@@ -175,3 +175,26 @@ test("a server whose continuation points never end costs one range, not all late
   ]);
   expect(released).toBe(1);
 });
+
+test.each(["sourceTimestamp", "serverTimestamp"] as const)(
+  "a history of many pages is read to its end if its values have only a %s",
+  async (name) => {
+    const pages = 50;
+    const link = opcuaLink((request) => {
+      if (!(request instanceof ua.HistoryReadRequest)) return undefined;
+      const results = (request.nodesToRead ?? []).map((node) => {
+        const page = Number(node.continuationPoint?.toString() || 0);
+        const dataValues = [{ [name]: new Date(1_000 + page) }];
+        const continuationPoint = Buffer.from(page + 1 < pages ? String(page + 1) : "");
+        return new ua.HistoryReadResult({ historyData: new ua.HistoryData({ dataValues }), continuationPoint });
+      });
+      return new ua.HistoryReadResponse({ results });
+    });
+    let values = 0;
+    for await (const page of read(link, [range(0, 500, 10_000)])) {
+      expect(page.error).toBeUndefined();
+      values += page.values.length;
+    }
+    expect(values).toBe(pages);
+  },
+);
