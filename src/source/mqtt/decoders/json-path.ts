@@ -2,7 +2,7 @@
 import { attempt } from "../../../lib/flow/attempt.ts";
 import { parsedText } from "../../../lib/values/fields.ts";
 import { parseJson } from "./json.ts";
-import { isScalar, PayloadError } from "./payload.ts";
+import { atIndex, isScalar, PayloadError } from "./payload.ts";
 
 /** One step of a path. Text: member by name. Number: element by index, from the end if negative. */
 export type PathStep =
@@ -97,13 +97,15 @@ function child(outer: unknown, next: PathStep): unknown {
   if (typeof parent !== "object" || parent === null) return undefined;
   if (parent instanceof PayloadError) return parent;
   if (typeof next === "string") return Array.isArray(parent) ? undefined : member(parent, next);
-  if (typeof next === "number") return Array.isArray(parent) ? parent.at(next) : undefined;
+  if (typeof next === "number") return Array.isArray(parent) ? atIndex(parent, next) : undefined;
   if (next.kind !== "where") return undefined;
   const elements: readonly unknown[] = Array.isArray(parent) ? parent : Object.values(parent);
-  return elements.find((element) => {
+  const found = elements.find((element) => {
     const value = typeof element === "object" && element !== null ? member(element, next.name) : undefined;
     return scalarText(value) === next.equals;
   });
+  // A malformed element may be the one that is sought.
+  return found === undefined ? elements.find((element) => element instanceof PayloadError) : found;
 }
 
 /** `outer`, or the parsed JSON if it is a text, since some gateways embed JSON in texts. Undefined: other text. */
@@ -138,6 +140,8 @@ export interface PathMatch {
   readonly keys: readonly string[];
   /** Bit k: key k is, or contains, the list position of an element. Another element may have it next time. */
   readonly positions: number;
+  /** Why its positions are not known. */
+  readonly displaced?: PayloadError | undefined;
 }
 
 /** Matches of `path`. `skipped`: called for each text under `.**`. Throws `PayloadError` if there are too many. */
@@ -150,19 +154,24 @@ export function expand(
   let places: PathMatch[] = [{ value: document, keys: [], positions: 0 }];
   for (const step of path.steps) {
     const next: PathMatch[] = [];
-    for (const { value, keys, positions } of places) {
-      const add = (found: unknown, key: string, isPlace: boolean) =>
+    for (const place of places) {
+      const { value, keys, positions } = place;
+      let { displaced } = place;
+      const add = (found: unknown, key: string, isPlace: boolean) => {
         next.push({
           value: found,
           keys: [...keys, key],
           positions: isPlace ? positions | (1 << keys.length) : positions,
+          displaced,
         });
-      if (value instanceof PayloadError) next.push({ value, keys, positions });
+        if (found instanceof PayloadError && found.displaces) displaced ??= found;
+      };
+      if (value instanceof PayloadError) next.push(place);
       else if (isKind(step, "every")) {
         const { list, members } = entries(value);
         for (const [key, element] of members) if (!exclude.includes(key)) add(element, key, list);
       } else if (isKind(step, "leaves")) collectLeaves(value, { exclude, add, skipped }, [], false);
-      else next.push({ value: child(value, step), keys, positions });
+      else next.push({ ...place, value: child(value, step) });
     }
     if (next.length > maxElements) throw new PayloadError(`has more than ${maxElements} values at ${path.text}`);
     places = next;
@@ -193,7 +202,7 @@ export function follow(document: unknown, path: JsonPath, keys: readonly string[
 function elementAt(outer: unknown, key: string | undefined): unknown {
   if (key === undefined) return undefined;
   const parent = inside(outer);
-  return child(parent, Array.isArray(parent) ? Number(key) : key);
+  return Array.isArray(parent) ? parent.at(Number(key)) : child(parent, key);
 }
 
 function entries(outer: unknown): { readonly list: boolean; readonly members: readonly [string, unknown][] } {

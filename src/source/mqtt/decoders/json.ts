@@ -1,6 +1,6 @@
 // JSON payloads: one document, or several, separated by newlines or not at all.
 import { isInteger } from "../../../lib/values/decimal-text.ts";
-import { ElementList, ifReadable, PayloadError, sample, utf8 } from "./payload.ts";
+import { ElementList, ifReadable, lineCount, PayloadError, sample, utf8 } from "./payload.ts";
 
 /** Parses JSON. Integers that a double cannot represent exactly become bigints. Throws as `JSON.parse` does. */
 export function parseJson(text: string): unknown {
@@ -67,7 +67,8 @@ function exactIntegers(_key: string, value: unknown, context?: { readonly source
 
 /** All documents in an array, a `PayloadError` in place of a malformed one. Empty lines are ignored. */
 export function jsonLines(payload: Buffer): unknown {
-  const documents = documentsIn(utf8(payload));
+  const text = utf8(payload);
+  const documents = documentsIn(text);
   if (documents.length === 0) throw new PayloadError("has no line");
   const list = new ElementList();
   for (const document of documents) {
@@ -79,7 +80,7 @@ export function jsonLines(payload: Buffer): unknown {
       for (const part of document.split(/\n(?=[{[])/).flatMap(documentsIn))
         list.add(() => [jsonDocument(Buffer.from(part))]);
   }
-  return list.all();
+  return list.all(lineCount(text));
 }
 
 /** Splits documents: an object or array ends at its bracket, other values at the end of the line. */

@@ -6,6 +6,7 @@ import { formatDuration } from "../../../lib/time/duration.ts";
 import type { TimeZone } from "../../../lib/time/time-zone.ts";
 import { parseDecimal } from "../../../lib/values/decimal-text.ts";
 import { scalarText } from "./json-path.ts";
+import type { PayloadError } from "./payload.ts";
 
 /** Converts a number to microseconds since 1970. Undefined: the format has no numeric times. */
 type FromNumber = (value: number | bigint, zone: TimeZone | undefined) => number | undefined;
@@ -35,6 +36,8 @@ export interface TimeFault {
   readonly text: string;
   /** The time, if its only fault is being ahead. It is stored while the agent's clock is not trusted. */
   readonly ahead?: AheadTime | undefined;
+  /** The malformed element of the payload that has the time. Nothing is stored then. */
+  readonly malformed?: PayloadError;
 }
 export const timeFaults = ["missing", "unreadable", "past", "future"] as const;
 

@@ -8,6 +8,8 @@ import { parseDecimal } from "../../../lib/values/decimal-text.ts";
 /** `message` describes the fault, in lower case, for the `reason` of a reading. */
 export class PayloadError extends Error {
   override readonly name = "PayloadError";
+  /** It may stand for several elements of a list, or for part of one, so that the indices after it are not known. */
+  displaces = false;
 }
 
 /** The result of `read`, or undefined if it throws `PayloadError`. */
@@ -23,9 +25,20 @@ export function ifReadable<T>(read: () => T): T | undefined {
 /** Each malformed element costs an exception, so that hostile payloads would block the agent for seconds. */
 const maxMalformed = 1_000;
 
+/** So that looking up an index in any other list need not look at the elements before it. */
+const displacedLists = new WeakSet<readonly unknown[]>();
+
+/** The element at `index`, or the `PayloadError` because of which it may be another one. */
+export function atIndex(list: readonly unknown[], index: number): unknown {
+  if (!displacedLists.has(list)) return list.at(index);
+  const first = index < 0 ? list.length + index : 0;
+  const last = index < 0 ? list.length - 1 : index;
+  const isDisplacing = (each: unknown, i: number) => i >= first && i <= last && each instanceof PayloadError;
+  return list.find(isDisplacing) ?? list.at(index);
+}
+
 /**
- * Collects the elements of a payload, such as its lines. A malformed one leaves its `PayloadError` in its place, so that
- * the indices of the others stay the same.
+ * Collects the elements of a payload, such as its lines. A malformed one leaves its `PayloadError` in its place.
  */
 export class ElementList {
   readonly #elements: unknown[] = [];
@@ -41,12 +54,24 @@ export class ElementList {
     }
   }
 
-  /** All elements. Throws the first `PayloadError` if there is nothing else. */
-  all(): readonly unknown[] {
+  /**
+   * All elements. Throws the first `PayloadError` if there is nothing else. `expected`: the number of elements if none
+   * were malformed. With another number, or if it is unknown, malformed ones displace those after them.
+   */
+  all(expected: number | undefined): readonly unknown[] {
     const [first] = this.#elements;
     if (first instanceof PayloadError && this.#malformed === this.#elements.length) throw first;
+    if (this.#malformed > 0 && this.#elements.length !== expected) {
+      displacedLists.add(this.#elements);
+      for (const each of this.#elements) if (each instanceof PayloadError) each.displaces = true;
+    }
     return this.#elements;
   }
+}
+
+/** Number of lines that are not empty. */
+export function lineCount(text: string): number {
+  return text.match(/\S[^\n]*/g)?.length ?? 0;
 }
 
 /** Printable start of a payload, for messages. */

@@ -4,7 +4,7 @@ import type { EpochMicros } from "../../../core/point.ts";
 import { type CellReader, csvRows } from "../../../lib/values/csv.ts";
 import { parseDecimal } from "../../../lib/values/decimal-text.ts";
 import { jsonDocument } from "./json.ts";
-import { ElementList, PayloadError, sample, utf8 } from "./payload.ts";
+import { ElementList, lineCount, PayloadError, sample, utf8 } from "./payload.ts";
 
 export interface CsvOptions {
   readonly separator: string;
@@ -29,7 +29,8 @@ export function csvDecoder({ separator, header, decimal }: CsvOptions): (payload
       if (trimmed === "") return undefined;
       return decimal === "," && /^[+-]?\d*,\d+$/.test(trimmed) ? trimmed.replace(",", ".") : trimmed;
     };
-    for (const row of csvRows(utf8(payload), separator, field)) {
+    const lines = utf8(payload);
+    for (const row of csvRows(lines, separator, field)) {
       const found = fault;
       fault = undefined;
       if (found && header && !names) throw found;
@@ -41,7 +42,7 @@ export function csvDecoder({ separator, header, decimal }: CsvOptions): (payload
           return [names ? Object.fromEntries(row.map((text, i) => [names?.[i] ?? String(i), text])) : row];
         });
     }
-    return rows.all();
+    return rows.all(lineCount(lines) - (names ? 1 : 0));
   };
 }
 
@@ -67,7 +68,8 @@ export function lineProtocolRecords(payload: Buffer): unknown {
       at = end < 0 ? endOf(text, "\n", key) : end;
     }
   }
-  return records.all();
+  // A malformed line may have had any number of fields.
+  return records.all(undefined);
 }
 
 function recordsOfLine(key: string, fields: string, time: string): readonly object[] {
@@ -177,7 +179,7 @@ export function senmlRecords(payload: Buffer, arrival: EpochMicros): unknown {
       return value === undefined ? [] : [{ name: name + n, value, time: at < relative ? arrival / 1e6 + at : at }];
     });
   }
-  return records.all();
+  return records.all(pack.data.length);
 }
 
 function notSenml(error: z.ZodError): PayloadError {

@@ -16,11 +16,16 @@ interface Payload {
   readonly names: NameTables;
 }
 
-/** The element of a match, for a tag with captures in the payload. Undefined: `input` cannot distinguish it. */
+/**
+ * The element of a match, for a tag with captures in the payload. Undefined: `input` cannot distinguish it. Throws
+ * `PayloadError` if a malformed element before it makes its position, which names it, unknown.
+ */
 export function elementOf(route: Route, found: PathMatch, { document, names: tables }: Payload): Element | undefined {
   const { captures, from, tag } = route;
   const { address } = route.way;
   const { captureNames: names, depth, levelNames } = address;
+  const isPlaced = (_: string, k: number) => ((found.positions >> k) & 1) === 1 && !isLeftOut(k, found, address);
+  if (found.displaced && (levelNames.some(isPlace) || found.keys.some(isPlaced))) throw found.displaced;
   const texts = names.map((name) => captured(document, address.capture[name], found.keys));
   if (tag.names) {
     const id = texts[names.indexOf(tag.names.of)]?.text ?? "";

@@ -53,6 +53,8 @@ type TimeField = NonNullable<MqttTag["time"]>;
 
 /** Reads equidistant samples, of which the message states the time of one. */
 function readBlock(route: Route, rule: TimeField, samples: readonly PathMatch[], context: ReadContext): void {
+  // The times of all samples follow from their number.
+  for (const { value } of samples) if (value instanceof PayloadError && value.displaces) throw value;
   const step = stepMicros(rule, context.document);
   if (step === undefined) throw new PayloadError("has no time between its samples");
   const known = timeOf(route, noKeys, context);
@@ -114,6 +116,7 @@ function timeAt(
 ): EpochMicros | TimeFault {
   const { date, fraction, format, zone } = time;
   const found = follow(document, place, keys);
+  if (found instanceof PayloadError) return { kind: "unreadable", text: `the ${found.message}`, malformed: found };
   const text = date ? joined(follow(document, date, keys), found) : found;
   if (fraction === undefined) return payloadTime(text, format, zone, arrival, time);
   const whole = writtenTime(text, format, zone);
@@ -155,6 +158,10 @@ function readValue(
   const { message, document, counts, readings } = context;
   if (value instanceof PayloadError) {
     context.complain(route, value);
+    return;
+  }
+  if (typeof time === "object" && time.malformed) {
+    context.complain(route, time.malformed);
     return;
   }
   const absent = value === undefined;
@@ -211,6 +218,7 @@ function qualityCode(at: JsonPath | readonly JsonPath[], document: unknown, keys
   if (!("length" in at)) return follow(document, at, keys);
   for (const place of at) {
     const code = follow(document, place, keys);
+    if (code instanceof PayloadError) return code;
     if (code !== undefined && typeof code !== "object") return code;
   }
   return undefined;

@@ -205,7 +205,7 @@ test.each([
   ['{"v":1}\n{"v":', [{ v: 1 }, malformed('{"v":')]],
   ["}\n{}", [malformed("}"), {}]],
   ['{"v":1}\nnone\n{"v":3}', [{ v: 1 }, malformed("\nnone"), { v: 3 }]],
-  ['{"v":\n{\n "v":2\n}\n{"v":3}', [malformed('{"v":'), { v: 2 }, { v: 3 }]],
+  ['{"v":\n{\n "v":2\n}\n{"v":3}', [malformed('{"v":', true), { v: 2 }, { v: 3 }]],
   ['{"v":"1}\n{"v":"{"}', [malformed('{"v":"1}'), { v: "{" }]],
   ["1,\n}", undefined],
   ["\n\n", undefined],
@@ -279,8 +279,8 @@ test.each(['{"a":NaN', '{"a":NaNs}', `"${'\\"'.repeat(200_000)}NaN`])(
   },
 );
 
-function malformed(beginning: string): PayloadError {
-  return new PayloadError(`is not JSON: ${beginning.replaceAll("\n", "·")}`);
+function malformed(beginning: string, displaces = false): PayloadError {
+  return Object.assign(new PayloadError(`is not JSON: ${beginning.replaceAll("\n", "·")}`), { displaces });
 }
 
 function decode(

@@ -4,6 +4,7 @@ import type { Reading } from "../../../../src/core/source.ts";
 import { tagAddress } from "../../../../src/source/mqtt/config/tag-address.ts";
 import type { Message } from "../../../../src/source/mqtt/connection/packet-reader.ts";
 import { jsonDocument, jsonLines } from "../../../../src/source/mqtt/decoders/json.ts";
+import { lineProtocolRecords } from "../../../../src/source/mqtt/decoders/records.ts";
 import { mqttDriver } from "../../../../src/source/mqtt/driver.ts";
 import { MessageCounts, UnknownTopics } from "../../../../src/source/mqtt/reading/message-counts.ts";
 import { NameTables } from "../../../../src/source/mqtt/reading/name-tables.ts";
@@ -138,7 +139,7 @@ test("a malformed line is a bad reading of the tag that reads it, or is counted 
     { topic: "a", value: "$[*].v", capture: { id: "$[*].id" } },
     { topic: "a", value: "$.**" },
   ];
-  const reader = jsonReader(tags, { lines: true });
+  const reader = jsonReader(tags, { decoder: jsonLines });
   const readings = reader.read("a", '{"id":"x","v":1}\n{"v":\n{"id":"y","v":3}');
   expect(readings.map(({ tag, value, reason }) => [tag, value, reason])).toEqual([
     [0, 1, undefined],
@@ -149,6 +150,32 @@ test("a malformed line is a bad reading of the tag that reads it, or is counted 
     [3, 3, undefined],
   ]);
   expect(reader.counts).toMatchObject({ malformed: 1, missing: 0, lastMalformed: 'a: payload is not JSON: {"v":' });
+});
+
+test("a malformed element gives no tag the value or time of another one, and is never merely missing", () => {
+  const read = (tag: Record<string, unknown>, payload: string, decoder: (from: Buffer) => unknown = jsonLines) => {
+    const reader = jsonReader([{ topic: "a", ...tag }], { decoder });
+    const readings = reader.read("a", payload);
+    expect(reader.counts).toMatchObject({ malformed: 1, missing: 0 });
+    return readings.map(({ value, reason }) => value ?? reason);
+  };
+  const garbage = '{"v":1}\n{"v":2}x\n{"v":3}\n{"v":4}';
+  expect(read({ value: "$[3].v" }, garbage)).toEqual(["payload is not JSON: x"]);
+  expect(read({ value: "$[-3].v" }, garbage)).toEqual(["payload is not JSON: x"]);
+  expect(read({ value: "$[*].v" }, garbage)).toEqual([1, 2]);
+  const block = {
+    value: "$[*].v",
+    each: "sample",
+    time: { at: "$[0].t", format: "unixS", step: "10s", anchor: "last" },
+  };
+  expect(read(block, garbage.replace("{", '{"t":1767225600,'))).toEqual(["payload is not JSON: x"]);
+  expect(read({ value: "$[?@.id=='7'].v" }, '{"id":6,"v":1}\n{"id":7,"v":')).toEqual([
+    'payload is not JSON: {"id":7,"v":',
+  ]);
+  const timed = { value: "$[1].v", time: { at: "$[0].t", format: "unixS" } };
+  expect(read(timed, '{"t":\n{"v":1}')).toEqual(['payload is not JSON: {"t":']);
+  const lines = "w t=1,h=x 1\np v=5 2\nq v=6 3";
+  expect(read({ value: "$[1].value" }, lines, lineProtocolRecords)).toEqual([expect.stringContaining("line protocol")]);
 });
 
 test("texts below .** that are not numbers are counted", () => {
@@ -412,14 +439,14 @@ function jsonReader(
   {
     maxPayload = 1_000_000,
     descriptive,
-    lines = false,
-  }: { maxPayload?: number; descriptive?: readonly string[]; lines?: boolean } = {},
+    decoder = jsonDocument,
+  }: { maxPayload?: number; descriptive?: readonly string[]; decoder?: (payload: Buffer) => unknown } = {},
 ) {
   let parsed = 0;
   const decode = (payload: Buffer) => {
     parsed++;
     if (payload.toString() === defective) throw new TypeError("of ours");
-    return lines ? jsonLines(payload) : jsonDocument(payload);
+    return decoder(payload);
   };
   const tags = texts.map((text) => ({ ...mqttDriver.tag.parse(text), ...(descriptive && { descriptive }) }));
   const wayOf = (tag: (typeof tags)[number]) => ({ address: tagAddress(tag), decode });
