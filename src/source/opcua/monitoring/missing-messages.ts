@@ -15,8 +15,8 @@ export interface MissingMessagesOptions extends Republishing {
   readonly lost: (subscription: number) => void;
 }
 
-/** Interval of Republish attempts while nothing arrives for the subscription. */
-const catchUpEveryMs = 1_000;
+/** Interval of Republish attempts that may succeed later. */
+const retryAfterMs = 1_000;
 
 export class MissingMessages {
   readonly #options: MissingMessagesOptions;
@@ -71,7 +71,7 @@ export class MissingMessages {
       await room(signal);
       const found = await inTurn(() => this.#fetchNext(id, signal));
       if (found === "none") return;
-      if (found === "gone") await runtime.clock.sleep(catchUpEveryMs, signal);
+      if (found === "gone") await runtime.clock.sleep(retryAfterMs, signal);
     }
   }
 
@@ -100,6 +100,10 @@ const republished = {
 const subscriptionGone = ["BadSubscriptionIdInvalid", "BadNoSubscription"];
 /** Statuses of a server that keeps no messages at all. */
 const keepsNone = ["BadServiceUnsupported", "BadNotImplemented", "BadNotSupported"];
+/** Statuses that say nothing about the message. */
+const passing = ["BadInternalError", "BadUnexpectedError"];
+/** Attempts with such a status, a second apart. After the last one the message counts as gone. */
+const mostAttempts = 3;
 
 export interface Republishing {
   readonly link: Link;
@@ -117,18 +121,20 @@ export async function republish(
   signal: AbortSignal,
 ): Promise<NotificationMessage | "gone" | "none"> {
   const asked = { subscriptionId, retransmitSequenceNumber: sequenceNumber };
-  try {
-    const { notificationMessage: message } = await link.call("Republish", asked, signal);
-    // Only messages with data are kept. A server that lacks the message may reply with an empty one or another.
-    if (!message.notificationData?.length || message.sequenceNumber !== sequenceNumber) return "gone";
-    runtime.metrics.counter(republished).add(1, { source });
-    return message;
-  } catch (error) {
-    const status = refusalOf(error);
-    if (status === undefined || subscriptionGone.includes(status) || sessionGone(error)) throw error;
-    // Not all servers answer BadMessageNotAvailable.
-    return keepsNone.includes(status) ? "none" : "gone";
-  }
+  for (let attempt = 1; ; attempt++)
+    try {
+      const { notificationMessage: message } = await link.call("Republish", asked, signal);
+      // Only messages with data are kept. A server that lacks the message may reply with an empty one or another.
+      if (!message.notificationData?.length || message.sequenceNumber !== sequenceNumber) return "gone";
+      runtime.metrics.counter(republished).add(1, { source });
+      return message;
+    } catch (error) {
+      const status = refusalOf(error);
+      if (status === undefined || subscriptionGone.includes(status) || sessionGone(error)) throw error;
+      // Not all servers answer BadMessageNotAvailable.
+      if (!passing.includes(status) || attempt === mostAttempts) return keepsNone.includes(status) ? "none" : "gone";
+      await runtime.clock.sleep(retryAfterMs, signal);
+    }
 }
 
 /** Counts and logs a message that was sent, did not arrive, and is no longer on the server. */

@@ -3,14 +3,18 @@ import { expect, test } from "vitest";
 import { AgentError } from "../../../../src/core/errors.ts";
 import { reportLost, republish } from "../../../../src/source/opcua/monitoring/missing-messages.ts";
 import { opcuaLink } from "../../../support/opcua-link.ts";
-import { testRuntime } from "../../../support/runtime.ts";
+import { ManualClock, testRuntime } from "../../../support/runtime.ts";
 
 const never = new AbortController().signal;
 
 async function ask(answer: () => ua.NotificationMessage) {
-  const runtime = testRuntime();
+  const clock = new ManualClock();
+  const runtime = testRuntime({ clock });
   const link = opcuaLink(() => new ua.RepublishResponse({ notificationMessage: answer() }));
-  const message = await republish({ link, runtime, source: "line" }, 1, 7, never);
+  const asked = republish({ link, runtime, source: "line" }, 1, 7, never);
+  asked.catch(() => {});
+  for (let s = 0; s < 5; s++) await clock.advance(1_000);
+  const message = await asked;
   return {
     message,
     fetched: runtime.metric("source_opcua_republished_notifications_total"),
@@ -33,6 +37,16 @@ test("an answer without data does not count", async () => {
 test("another message than the requested one does not count", async () => {
   const other = new ua.NotificationMessage({ sequenceNumber: 8, notificationData: [new ua.DataChangeNotification()] });
   expect(await ask(() => other)).toEqual({ message: "gone", fetched: 0 });
+});
+
+test("a message is asked for again after an error that says nothing about it", async () => {
+  const kept = new ua.NotificationMessage({ sequenceNumber: 7, notificationData: [new ua.DataChangeNotification()] });
+  const failures = ["BadInternalError", "BadUnexpectedError"];
+  const answer = () => {
+    const status = failures.shift();
+    return status === undefined ? kept : refuse(status)();
+  };
+  expect(await ask(answer)).toMatchObject({ message: { sequenceNumber: 7 }, fetched: 1 });
 });
 
 test.each([
