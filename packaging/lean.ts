@@ -3,6 +3,7 @@
 import { readFile } from "node:fs/promises";
 import { builtinModules } from "node:module";
 import type { Plugin } from "esbuild";
+import { withSlashes } from "../src/lib/files/slashes.ts";
 
 /**
  * Of zod what is used. `import { z }` names all of it, the messages of forty languages among it; the same names taken from
@@ -11,7 +12,7 @@ import type { Plugin } from "esbuild";
 export const zodInParts: Plugin = {
   name: "zod in parts",
   setup(build) {
-    build.onLoad({ filter: /\/src\/.*\.ts$/ }, async ({ path }) => ({
+    build.onLoad({ filter: /[\\/]src[\\/].*\.ts$/ }, async ({ path }) => ({
       contents: (await readFile(path, "utf8")).replace('import { z } from "zod";', 'import * as z from "zod";'),
       loader: "ts",
     }));
@@ -66,7 +67,7 @@ export const modbusClientAlone: Plugin = {
   name: "the client of modbus-serial alone",
   setup(build) {
     build.onResolve({ filter: /^\.\.?\/(ports|servers)\// }, ({ path, importer }) =>
-      importer.includes("/node_modules/modbus-serial/") ? { path, namespace: "nothing" } : undefined,
+      withSlashes(importer).includes("/node_modules/modbus-serial/") ? { path, namespace: "nothing" } : undefined,
     );
     build.onLoad({ filter: /./, namespace: "nothing" }, nothing);
   },
@@ -103,11 +104,13 @@ export const mqttForNode: Plugin = {
     build.onLoad({ filter: /./, namespace: "nothing" }, nothing);
     // Its own log of every packet: `client.ts` gives it another one, which is silent.
     build.onResolve({ filter: /^debug$/ }, ({ path, importer }) =>
-      /\/node_modules\/(mqtt(-packet)?|modbus-serial)\//.test(importer) ? { path, namespace: "silence" } : undefined,
+      /\/node_modules\/(mqtt(-packet)?|modbus-serial)\//.test(withSlashes(importer))
+        ? { path, namespace: "silence" }
+        : undefined,
     );
     build.onLoad({ filter: /./, namespace: "silence" }, () => ({ contents: "module.exports = () => () => {};" }));
     build.onResolve({ filter: new RegExp(`^(${seldom.join("|")})$`) }, ({ path, importer, resolveDir, namespace }) =>
-      namespace === "later" || !importer.includes("/node_modules/mqtt/")
+      namespace === "later" || !withSlashes(importer).includes("/node_modules/mqtt/")
         ? undefined
         : { path, namespace: "later", pluginData: resolveDir },
     );
@@ -122,7 +125,7 @@ export const mqttForNode: Plugin = {
 export const natsInAscii: Plugin = {
   name: "NATS in ASCII",
   setup(build) {
-    build.onLoad({ filter: /@nats-io\/jetstream\/lib\/jsclient\.js$/ }, async ({ path }) => ({
+    build.onLoad({ filter: /@nats-io[\\/]jetstream[\\/]lib[\\/]jsclient\.js$/ }, async ({ path }) => ({
       contents: (await readFile(path, "utf8")).replaceAll("\u00b5", "\\u00b5"),
     }));
   },

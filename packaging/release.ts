@@ -2,8 +2,9 @@
 // Usage: node packaging/release.ts FOLDER [amd64|arm64]
 import { isAscii } from "node:buffer";
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { basename, dirname, join, relative, resolve } from "node:path";
+import { basename, dirname, join, relative, resolve, sep } from "node:path";
 import { type BuildOptions, build, type Metafile, type Plugin } from "esbuild";
+import { withSlashes } from "../src/lib/files/slashes.ts";
 import { entryText, startFile } from "./entry.ts";
 import {
   builtinsAsTheyAre,
@@ -85,7 +86,7 @@ const filesApart: Plugin = {
     );
     // The simulated server has them from where it is itself.
     build.onResolve({ filter: /^node-opcua-/ }, ({ path, importer }) =>
-      importer.includes("/src/demo/") ? { path, external: true } : undefined,
+      withSlashes(importer).includes("/src/demo/") ? { path, external: true } : undefined,
     );
   },
 };
@@ -168,7 +169,7 @@ function copyPackage(from: string, to: string, architecture: Architecture): void
     recursive: true,
     filter: (path) => {
       if (path.endsWith(".d.ts") || path.endsWith(".map")) return false;
-      const within = relative(from, path).split("/");
+      const within = relative(from, path).split(sep);
       // Each package of the closure is copied for itself.
       if (within[0] === "node_modules") return false;
       // Sources of native code.
@@ -190,8 +191,8 @@ function takeLegalComments(folder: string): readonly string[] {
 
 /** Folder of the package that a bundled file comes from; undefined for our own. */
 function packageOf(file: string): string | undefined {
-  const match = /^(.*\/node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(file);
-  return match?.[1];
+  const match = /^(.*\/node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(withSlashes(file));
+  return match?.[1] && resolve(match[1]);
 }
 
 function licences(packages: readonly string[]): string {

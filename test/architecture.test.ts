@@ -1,9 +1,11 @@
 // Enforces the layers: a file imports from its own part or from a lower layer, and parts of one layer are independent.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { basename, dirname, join, relative, resolve } from "node:path";
+import { basename, dirname, join, relative as platformRelative, resolve } from "node:path";
 import { expect, test } from "vitest";
+import { withSlashes } from "../src/lib/files/slashes.ts";
 
 const root = resolve(import.meta.dirname, "../src");
+const relative = (from: string, to: string) => withSlashes(platformRelative(from, to));
 
 /** Every protocol is a part: a folder of `source`. */
 const protocols = readdirSync(join(root, "source"), { withFileTypes: true })

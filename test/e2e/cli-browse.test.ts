@@ -63,7 +63,7 @@ test("a source of a configuration is browsed with its login, its security and th
   using folder = temporaryFolder();
   await using server = await opcuaServer({ folder: folder.file("server"), secure: true, anonymous: false });
   writeFileSync(folder.file("password"), user.password);
-  const source = `url: "${server.url}", username: ${user.name}, password: "\${file:${folder.file("password")}}"`;
+  const source = `url: "${server.url}", username: ${user.name}, password: ${JSON.stringify(`\${file:${folder.file("password")}}`)}`;
   const text = `version: 1
 agent: { name: gw1, dataDir: ${JSON.stringify(folder.file("data"))} }
 service: { url: "http://127.0.0.1:1/v1", integration: c8ktonqsahsmemfs7lv0, auth: { basic: { password: "x" } } }

@@ -3,6 +3,7 @@ import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { command } from "../support/command.ts";
+import { has } from "../support/platform.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 /** The completions that bash offers at the end of `line`. */
@@ -14,7 +15,7 @@ function completed(script: string, line: string): readonly string[] {
   return stdout.split("\n").filter((word) => word !== "");
 }
 
-test("bash completes commands, commands of commands, options and their values", async () => {
+test.runIf(has.shell)("bash completes commands, commands of commands, options and their values", async () => {
   using folder = temporaryFolder();
   const { status, stdout } = await command(["completion", "bash"]);
   expect(status).toBe(0);

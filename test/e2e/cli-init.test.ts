@@ -1,5 +1,5 @@
 // First use: a few questions, or the result of browsing, become a valid configuration.
-import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
@@ -7,6 +7,7 @@ import { command } from "../support/command.ts";
 import { modbusDevice } from "../support/modbus-device.ts";
 import { openMqttBroker } from "../support/mqtt-broker.ts";
 import { opcuaServer } from "../support/opcua-server.ts";
+import { expectMode } from "../support/platform.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const integration = "c8ktonqsahsmemfs7lvg";
@@ -74,7 +75,7 @@ next: tagferry check -c ${file} --online, then tagferry run -c ${file}
     },
   });
   expect(readFileSync(folder.file("service_password"), "utf8")).toBe("canary-4e21\n");
-  expect(statSync(folder.file("mqtt_password")).mode & 0o777).toBe(0o600);
+  expectMode(folder.file("mqtt_password"), 0o600);
   expect(JSON.parse(readFileSync(folder.file("tagferry.schema.json"), "utf8"))).toHaveProperty("$defs");
   expect(await checked(file)).toMatchObject({ status: 0, stdout: expect.stringContaining("is valid: 3 sources") });
   // The commented-out line must be valid as well.

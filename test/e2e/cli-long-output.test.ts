@@ -6,6 +6,7 @@ import type { Writable } from "node:stream";
 import { expect, test } from "vitest";
 import { configJsonSchema } from "../../src/config/reference/json-schema.ts";
 import { drivers } from "../../src/source/registry.ts";
+import { has } from "../support/platform.ts";
 import { program } from "../support/program.ts";
 
 /** The capacity of a pipe on Linux. */
@@ -24,7 +25,7 @@ process.stdout.write = (...given) => {
  */
 const slowReader = '{ "$0" --import "$1" "$2" schema; echo ended >&2; } | { read -r go <&3; cat; }';
 
-test("a result longer than the pipe buffer reaches a slow reader in full", async () => {
+test.runIf(has.shell)("a result longer than the pipe buffer reaches a slow reader in full", async () => {
   const child = spawn("sh", ["-c", slowReader, process.execPath, tellTurn, program], {
     stdio: ["ignore", "pipe", "pipe", "pipe"],
   });
@@ -46,7 +47,7 @@ test("a reader that closes the pipe early ends the command", async () => {
   expect({ status: child.exitCode, complaints }).toEqual({ status: 0, complaints: "" });
 });
 
-test("results that cannot be written end the command with the reason", async () => {
+test.runIf(has.linuxFiles)("results that cannot be written end the command with the reason", async () => {
   const child = spawn("sh", ["-c", '"$0" "$1" schema > /dev/full', process.execPath, program], {
     stdio: ["ignore", "ignore", "pipe"],
   });

@@ -138,14 +138,14 @@ test("an invalid new file ends with 78 and all errors, an invalid old one with 1
   const invalid = await planned(configuration(), wrong);
   expect(invalid.status).toBe(78);
   expect(invalid.stdout).toContain("unknown key; did you mean scale?");
-  expect(invalid.stdout).toContain("after/tagferry.yaml: 2 errors\n");
+  expect(invalid.stdout).toMatch(/after[/\\]tagferry\.yaml: 2 errors\n/);
   expect(JSON.parse((await planned(configuration(), wrong, "--json")).stdout)).toMatchObject({
     ok: false,
     errors: [{ line: 10 }, { line: 12 }],
   });
   expect(await planned(wrong, configuration())).toMatchObject({
     status: 1,
-    stderr: expect.stringMatching(/nothing to compare .* with: .*before\/tagferry\.yaml has 2 errors/),
+    stderr: expect.stringMatching(/nothing to compare .* with: .*before[/\\]tagferry\.yaml has 2 errors/),
   });
 });
 

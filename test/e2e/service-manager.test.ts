@@ -3,6 +3,7 @@ import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { startAgent } from "../support/agent-process.ts";
 import { eventually } from "../support/eventually.ts";
+import { has } from "../support/platform.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const configuration = (folder: string, sources: string) => `
@@ -32,35 +33,38 @@ function helper(folder: { readonly path: string; file(name: string): string }) {
   return { lines, env };
 }
 
-test("systemd is notified when the agent is ready, alive, reloading and stopping, and never of a secret", async () => {
-  using folder = temporaryFolder();
-  const { lines, env } = helper(folder);
-  const text = configuration(folder.path, one);
-  await using agent = await startAgent({
-    folder: folder.path,
-    configuration: text,
-    env: { ...env, WATCHDOG_USEC: "300000" },
-  });
-  const ready = `/run/systemd/notify READY=1 STATUS=1 source, page ${agent.page}`;
+test.runIf(has.shell && has.signals)(
+  "systemd is notified when the agent is ready, alive, reloading and stopping, and never of a secret",
+  async () => {
+    using folder = temporaryFolder();
+    const { lines, env } = helper(folder);
+    const text = configuration(folder.path, one);
+    await using agent = await startAgent({
+      folder: folder.path,
+      configuration: text,
+      env: { ...env, WATCHDOG_USEC: "300000" },
+    });
+    const ready = `/run/systemd/notify READY=1 STATUS=1 source, page ${agent.page}`;
 
-  await eventually(() => lines().filter((line) => line.endsWith("WATCHDOG=1")).length >= 3, 20_000);
-  expect(lines()[0]).toBe(ready);
+    await eventually(() => lines().filter((line) => line.endsWith("WATCHDOG=1")).length >= 3, 20_000);
+    expect(lines()[0]).toBe(ready);
 
-  writeFileSync(folder.file("tagferry.yaml"), configuration(folder.path, two));
-  process.kill(agent.pid, "SIGHUP");
-  await eventually(() => lines().includes("/run/systemd/notify READY=1"), 20_000);
-  expect(lines().filter((line) => !line.endsWith("WATCHDOG=1"))).toEqual([
-    ready,
-    "/run/systemd/notify RELOADING=1",
-    "/run/systemd/notify READY=1",
-  ]);
+    writeFileSync(folder.file("tagferry.yaml"), configuration(folder.path, two));
+    process.kill(agent.pid, "SIGHUP");
+    await eventually(() => lines().includes("/run/systemd/notify READY=1"), 20_000);
+    expect(lines().filter((line) => !line.endsWith("WATCHDOG=1"))).toEqual([
+      ready,
+      "/run/systemd/notify RELOADING=1",
+      "/run/systemd/notify READY=1",
+    ]);
 
-  expect(await agent.stop()).toBe(0);
-  expect(lines().at(-1)).toBe("/run/systemd/notify STOPPING=1");
-  expect(lines().join("\n")).not.toContain("canary");
-});
+    expect(await agent.stop()).toBe(0);
+    expect(lines().at(-1)).toBe("/run/systemd/notify STOPPING=1");
+    expect(lines().join("\n")).not.toContain("canary");
+  },
+);
 
-test("without the helper the agent runs and reports once what is missing", async () => {
+test.runIf(has.shell && has.signals)("without the helper the agent runs and reports once what is missing", async () => {
   using folder = temporaryFolder();
   const { env } = helper(folder);
   await using agent = await startAgent({
@@ -77,7 +81,7 @@ test("without the helper the agent runs and reports once what is missing", async
   expect(missing()).toHaveLength(1);
 });
 
-test("notifications meant for another process are left to that process", async () => {
+test.runIf(has.shell && has.signals)("notifications meant for another process are left to that process", async () => {
   using folder = temporaryFolder();
   const { lines, env } = helper(folder);
   await using agent = await startAgent({

@@ -38,7 +38,7 @@ agent: { name: gw1, dataDir: ${JSON.stringify(place)} }
 service: { url: "http://127.0.0.1:1/v1", integration: c8ktonqsahsmemfs7lv0, auth: { basic: { password: x } } }
 sources:
   line:
-    { type: opcua, url: "${url}", username: ${user.name}, password: "\${file:${join(place, "password")}}", ${source}
+    { type: opcua, url: "${url}", username: ${user.name}, password: ${JSON.stringify(`\${file:${join(place, "password")}}`)}, ${source}
       tags: [{ input: a, path: Line/Temp }] }
 `,
   );

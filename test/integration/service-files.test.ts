@@ -1,6 +1,7 @@
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { Secret } from "../../src/core/secret.ts";
+import { has } from "../support/platform.ts";
 import { integration, password, testService } from "../support/service.ts";
 import { serviceProcess } from "../support/service-process.ts";
 import type { TemporaryFolder } from "../support/temporary-folder.ts";
@@ -35,30 +36,36 @@ const modes = () =>
 const all = { lock: "600", "service.sqlite": "600", "token.key": "600" };
 const whileOpen = { "lock-journal": "600", "service.sqlite-wal": "600", "service.sqlite-shm": "600" };
 
-test("in a world-writable folder every file is accessible to the service's user only", async () => {
-  await using service = await testService({ integrations, data: folder.file("data") });
-  await service.call("integration.insert", { integration, data });
-
-  expect(modes()).toEqual({ ...all, ...whileOpen });
-});
-
-test("files readable by others since an earlier start become private at the next start", async () => {
-  {
+test.runIf(has.permissionBits)(
+  "in a world-writable folder every file is accessible to the service's user only",
+  async () => {
     await using service = await testService({ integrations, data: folder.file("data") });
-    await service.call("integration.insert", { integration, data });
-  }
-  for (const name of Object.keys(all)) chmodSync(folder.file(`data/${name}`), 0o666);
-  {
-    await using service = await testService({ integrations, data: folder.file("data") });
-    // An orderly stop deletes the write-ahead log, and the next start creates a new one.
     await service.call("integration.insert", { integration, data });
 
     expect(modes()).toEqual({ ...all, ...whileOpen });
-  }
-  expect(modes()).toEqual(all);
-});
+  },
+);
 
-test("a world-readable write-ahead log of a killed service becomes private", async () => {
+test.runIf(has.permissionBits)(
+  "files readable by others since an earlier start become private at the next start",
+  async () => {
+    {
+      await using service = await testService({ integrations, data: folder.file("data") });
+      await service.call("integration.insert", { integration, data });
+    }
+    for (const name of Object.keys(all)) chmodSync(folder.file(`data/${name}`), 0o666);
+    {
+      await using service = await testService({ integrations, data: folder.file("data") });
+      // An orderly stop deletes the write-ahead log, and the next start creates a new one.
+      await service.call("integration.insert", { integration, data });
+
+      expect(modes()).toEqual({ ...all, ...whileOpen });
+    }
+    expect(modes()).toEqual(all);
+  },
+);
+
+test.runIf(has.permissionBits)("a world-readable write-ahead log of a killed service becomes private", async () => {
   {
     await using service = await serviceProcess(folder.file("data"));
     await service.kill();
@@ -70,7 +77,7 @@ test("a world-readable write-ahead log of a killed service becomes private", asy
   expect(new Set(Object.values(modes()))).toEqual(new Set(["600"]));
 });
 
-test("a damaged token key is replaced by one that others cannot read", async () => {
+test.runIf(has.permissionBits)("a damaged token key is replaced by one that others cannot read", async () => {
   writeFileSync(folder.file("data/token.key"), "short", { mode: 0o666 });
   await using _service = await testService({ integrations, data: folder.file("data") });
 
@@ -87,7 +94,7 @@ test("a file that is no database ends the start with its path and the reason, an
   expect(readFileSync(path, "utf8")).toMatch(/^This file is something else/);
 });
 
-test.runIf(process.platform === "linux")("a folder below /proc ends the start", async () => {
+test.runIf(has.linuxFiles)("a folder below /proc ends the start", async () => {
   await expect(testService({ integrations, data: "/proc/tagferry/data" })).rejects.toMatchObject({
     code: "DATA_DIR_UNWRITABLE",
     message: expect.stringContaining("/proc/tagferry"),
@@ -99,7 +106,7 @@ test("a folder that cannot be created ends the start with the reason and what to
   const data = folder.file("plain/data");
   await expect(testService({ integrations, data })).rejects.toMatchObject({
     code: "DATA_DIR_UNWRITABLE",
-    message: expect.stringMatching(`^cannot create the folder ${data}: .*ENOTDIR`),
+    message: expect.stringMatching(`^cannot create the folder ${data.replaceAll("\\", "\\\\")}: .*ENOTDIR`),
     hint: expect.stringContaining(folder.file("plain")),
   });
 });

@@ -4,6 +4,7 @@ import { text } from "node:stream/consumers";
 import { gzipSync } from "node:zlib";
 import { afterAll, expect, test } from "vitest";
 import { Secret } from "../../src/core/secret.ts";
+import { has } from "../support/platform.ts";
 import { basic, integration, password, testService } from "../support/service.ts";
 
 // One service for all tests that leave no data behind.
@@ -221,6 +222,7 @@ test.each([
   ["integration.saveSignals", { integration, inputs: {} }, "1.1", 8],
 ] as const)("%s with %j at %s takes %i MiB and not a byte more", async (method, params, version, mib) => {
   expect((await shared.post(sized(method, params, mib * MiB), { version })).body?.result).toBeDefined();
+  if (!has.earlyAnswers) return;
   const refused = await shared.post(sized(method, params, mib * MiB + 1), { version });
   expect([refused.status, refused.body]).toMatchObject([413, { error: "payload_too_large" }]);
 });

@@ -13,17 +13,18 @@ export function environmentOf(
   variables: Readonly<Record<string, string>> = {},
   files: Readonly<Record<string, string | Uint8Array>> = {},
 ): Environment {
+  const contents = new Map(Object.entries(files).map(([path, content]) => [posix(path), content]));
   return {
     hostname: "north.gw",
     cwd: "/site",
     variables,
     async listFolder(path) {
-      const names = Object.keys(files).filter((file) => dirname(file) === posix(path));
+      const names = [...contents.keys()].filter((file) => dirname(file) === posix(path));
       if (names.length === 0) throw Object.assign(new Error(`ENOENT: ${path}`), { code: "ENOENT" });
       return names.map((file) => basename(file));
     },
     async readFile(path) {
-      const content = files[posix(path)];
+      const content = contents.get(posix(path));
       if (content === undefined) throw Object.assign(new Error(`ENOENT: ${path}`), { code: "ENOENT" });
       return typeof content === "string" ? new TextEncoder().encode(content) : content;
     },

@@ -1,6 +1,7 @@
 // Reads the declarations of metrics from the source code.
 import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { withSlashes } from "../../src/lib/files/slashes.ts";
 
 const root = resolve(import.meta.dirname, "../../src");
 
@@ -31,7 +32,7 @@ const words = (list = "") => [...list.matchAll(/"(\w+)"/g)].map(([, word = ""]) 
 /** Every metric of the agent, by name. */
 export function declaredMetrics(): readonly DeclaredMetric[] {
   return readdirSync(root, { recursive: true, encoding: "utf8" })
-    .filter((file) => file.endsWith(".ts") && !file.startsWith("service/"))
+    .filter((file) => file.endsWith(".ts") && !withSlashes(file).startsWith("service/"))
     .flatMap((file) => declaredIn(join(root, file)))
     .sort((a, b) => (a.name < b.name ? -1 : 1));
 }

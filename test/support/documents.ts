@@ -1,10 +1,13 @@
 // The documents of the repository, and what they quote.
 import { globSync, readFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
+import { withSlashes } from "../../src/lib/files/slashes.ts";
 
 export const root = resolve(import.meta.dirname, "../..");
 const foreign = new Set(["node_modules", ".git", "dist", "coverage"]);
-export const documents = globSync("**/*.md", { cwd: root, exclude: (name) => foreign.has(basename(name)) });
+export const documents = globSync("**/*.md", { cwd: root, exclude: (name) => foreign.has(basename(name)) }).map(
+  withSlashes,
+);
 export const textOf = (name: string) => readFileSync(join(root, name), "utf8");
 
 /** Documents that describe the present program: no history, no figures of one day, no tables that the code generates. */

@@ -14,6 +14,7 @@ export function temporaryFolder(): TemporaryFolder {
   return {
     path,
     file: (name) => join(path, name),
-    [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }),
+    // Windows refuses while a file in it is open, as one that a test no longer awaits.
+    [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true, maxRetries: 10 }),
   };
 }

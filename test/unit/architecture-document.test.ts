@@ -2,6 +2,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { expect, test } from "vitest";
+import { withSlashes } from "../../src/lib/files/slashes.ts";
 
 const root = resolve(import.meta.dirname, "../..");
 const text = readFileSync(join(root, "docs/architecture.md"), "utf8");
@@ -26,7 +27,7 @@ function stepsOf(document: string): readonly Step[] {
 
 const importsOf = (file: string) =>
   [...readFileSync(join(root, file), "utf8").matchAll(/(?:from\s+|import\s*\(?\s*)["'](\.{1,2}\/[^"']+)["']/g)].map(
-    ([, target = ""]) => relative(root, resolve(root, dirname(file), target)),
+    ([, target = ""]) => withSlashes(relative(root, resolve(root, dirname(file), target))),
   );
 
 const steps = stepsOf(text);

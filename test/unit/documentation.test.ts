@@ -4,6 +4,7 @@ import { basename, dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import { words } from "../../src/agent/status/words.ts";
 import { exitStatus } from "../../src/cli/terminal/exit-status.ts";
+import { withSlashes } from "../../src/lib/files/slashes.ts";
 import { command } from "../support/command.ts";
 import { declaredMetrics } from "../support/declared-metrics.ts";
 import { type DocumentedLimit, documentedLimits } from "../support/documented-limits.ts";
@@ -21,7 +22,7 @@ import {
 } from "../support/documents.ts";
 
 const spans = manuals.flatMap(spansOf);
-const all = (pattern: string) => globSync(pattern, { cwd: root });
+const all = (pattern: string) => globSync(pattern, { cwd: root }).map(withSlashes);
 
 /** The anchor that GitHub generates for a heading. */
 const anchor = (heading: string) =>

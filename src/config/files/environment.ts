@@ -2,7 +2,7 @@
 
 import { open, readdir, stat, statfs } from "node:fs/promises";
 import { hostname } from "node:os";
-import { dirname, resolve } from "node:path";
+import { delimiter, dirname, resolve } from "node:path";
 import { AgentError, type ErrorCode } from "../../core/errors.ts";
 import { fileProblem } from "../../lib/files/file-problem.ts";
 import { codeOf } from "../../lib/values/error-code.ts";
@@ -104,7 +104,7 @@ export const packaged = { config: "/etc/tagferry/tagferry.yaml", dataDir: "/var/
 /** The absolute path of the data directory. `given`: the value in the configuration `file`. */
 export function dataDirOf(given: string | undefined, file: string, { variables, cwd }: Environment): string {
   // systemd separates several folders by colons.
-  const folder = variables.STATE_DIRECTORY?.split(":")[0];
+  const folder = variables.STATE_DIRECTORY?.split(delimiter)[0];
   // Only the unit has STATE_DIRECTORY. A command on a shell must find the same folder.
   const usual = resolve(cwd, file) === packaged.config ? packaged.dataDir : "data";
   return resolve(cwd, given ?? (folder || usual));

@@ -1,6 +1,7 @@
 // `include`: sources and templates in separate files.
 import { basename, dirname, isAbsolute, join, resolve } from "node:path";
 import { fileProblem } from "../../lib/files/file-problem.ts";
+import { withSlashes } from "../../lib/files/slashes.ts";
 import { unknownKey } from "../nodes/check-node.ts";
 import type { Issues } from "../nodes/issue.ts";
 import { type ConfigNode, childNode, type MapEntry, type MapNode, type ScalarNode } from "../nodes/node.ts";
@@ -68,14 +69,14 @@ async function filesOf(pattern: ScalarNode, environment: Environment, issues: Is
     issues.error(pattern, "must name files below this one, with * in the last part only", "as in conf.d/*.yaml");
     return [];
   }
-  if (!name.includes("*")) return [path];
+  if (!name.includes("*")) return [withSlashes(path)];
   const matching = new RegExp(`^${name.replace(/[.+?^${}()|[\]\\]/g, "\\$&").replaceAll("*", ".*")}$`, "s");
   try {
     const names = await environment.listFolder(resolve(environment.cwd, folder));
     return names
       .filter((found) => matching.test(found) && !found.startsWith("."))
       .toSorted()
-      .map((found) => join(folder, found));
+      .map((found) => withSlashes(join(folder, found)));
   } catch (error) {
     issues.error(pattern, `${folder} cannot be read: ${fileProblem(error)}`, "create the folder, or correct include");
     return [];

@@ -1,5 +1,6 @@
 // Reads `tagsFrom` and `devicesFrom`: spreadsheets whose rows become entries of the file.
 import { dirname, isAbsolute, join } from "node:path";
+import { withSlashes } from "../../lib/files/slashes.ts";
 import { type CellFault, csvRows } from "../../lib/values/csv.ts";
 import type { Issues } from "../nodes/issue.ts";
 import {
@@ -79,7 +80,7 @@ type Rows = () => Iterable<ConfigNode>;
 const noRows: Rows = () => [];
 
 async function readTable(name: string, node: ConfigNode, environment: Environment, issues: Issues): Promise<Rows> {
-  const file = isAbsolute(name) ? name : join(dirname(node.at.file), name);
+  const file = isAbsolute(name) ? name : withSlashes(join(dirname(node.at.file), name));
   const text = await readTextFile(file, node, environment, issues);
   if (text === undefined) return noRows;
   const { rows, decimalComma, broken } = parseCsv(text);

@@ -8,6 +8,7 @@ import { loadConfig } from "../../config/load.ts";
 import { shownLine } from "../../config/nodes/excerpt.ts";
 import { AgentError } from "../../core/errors.ts";
 import { fileProblem } from "../../lib/files/file-problem.ts";
+import { withSlashes } from "../../lib/files/slashes.ts";
 import { definesSource } from "./add-tags.ts";
 
 /** Folder next to the configuration for files that the page writes. */
@@ -86,7 +87,7 @@ export async function obstacleTo(file: string, main: string, included: boolean):
     ...(blocked === undefined ? [] : stepsFor(folder, main)),
     ...(included ? [] : [`in ${main}, add the line: ${includeLine}`, "tagferry reload"]),
   ];
-  const reason = blocked ?? `${main} does not include ${relative(dirname(main), file)}`;
+  const reason = blocked ?? `${main} does not include ${withSlashes(relative(dirname(main), file))}`;
   return { reason, steps };
 }
 

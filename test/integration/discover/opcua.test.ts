@@ -1,8 +1,9 @@
 // Tags of an OPC UA server are found, shown as a difference and written, as the page does it.
-import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Answer, type DiscoverWorld, discoverWorld } from "../../support/discover-world.ts";
 import { guest, lineNamespace, type OpcuaServer, opcuaServer, user } from "../../support/opcua-server.ts";
+import { expectMode } from "../../support/platform.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const folder = temporaryFolder();
@@ -99,7 +100,7 @@ test("a new source is shown as a difference, written as shown, and valid", async
   const text = readFileSync(file, "utf8");
   expect(body.difference).toContain(text.trimEnd().replaceAll(/^/gm, "+"));
   expect(text).toContain(`- { input: press.Temp, node: nsu=${lineNamespace};s=Temp }`);
-  expect(statSync(file).mode & 0o777).toBe(0o644);
+  expectMode(file, 0o644);
 });
 
 test("tags are added to an existing source, and every other line stays as it is", async () => {
@@ -146,7 +147,7 @@ test("tags are added to an existing source, and every other line stays as it is"
     (name) => `      - { input: Line.${name}, node: nsu=${lineNamespace};s=${name} }\n`,
   );
   expect(readFileSync(file, "utf8")).toBe(before.replace("# °C\n", `# °C\n${tags.join("")}`));
-  expect(statSync(file).mode & 0o777).toBe(0o640);
+  expectMode(file, 0o640);
 });
 
 test("a file that was changed after the difference was shown is not written", async () => {
@@ -244,6 +245,6 @@ test("a typed password goes into a file that only the agent may read, and into n
   );
   expect((await recorded.ask("write", { ...wish, base: body.base, result: body.result })).status).toBe(200);
   expect(readFileSync(body.secretFile, "utf8")).toBe(`${user.password}\n`);
-  expect(statSync(body.secretFile).mode & 0o777).toBe(0o600);
+  expectMode(body.secretFile, 0o600);
   expect(JSON.stringify([answers, world.runtime.lines])).not.toContain(user.password);
 });

@@ -1,5 +1,6 @@
 // Commands on any machine get their turns from the agent that delivers. The service sees one rate, also while another
 // agent takes over.
+import { once } from "node:events";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { giveTurns } from "../../../src/agent/upkeep/command-turns.ts";
@@ -164,7 +165,10 @@ function turnsOf(gate: RequestGate) {
   const reply = Promise.withResolvers<(data: Uint8Array) => Promise<Uint8Array>>();
   const channel: RequestChannel = {
     ask: () => Promise.reject(unreachable()),
-    answer: (answer) => Promise.resolve(reply.resolve(answer)),
+    answer: async (answer, signal) => {
+      reply.resolve(answer);
+      await once(signal, "abort");
+    },
   };
   const options = { channel, gate, stateDir: folder.path, requestsPerSecond: 1 };
   const given = giveTurns(options, testRuntime({ clock }), stop.signal);
@@ -172,7 +176,6 @@ function turnsOf(gate: RequestGate) {
     clock,
     /** Asks until the answer is another than to wait. */
     async ask(id: string): Promise<string> {
-      await given;
       const answer = await reply.promise;
       const data = Buffer.from(JSON.stringify({ id, method, done: false }));
       for (;;) {
@@ -181,8 +184,10 @@ function turnsOf(gate: RequestGate) {
         await clock.advance(10);
       }
     },
-    [Symbol.dispose]() {
+    async [Symbol.asyncDispose]() {
       stop.abort(new Error("stop"));
+      // It has the files of the turns open until then.
+      await given;
       folder[Symbol.dispose]();
     },
   };
@@ -191,13 +196,13 @@ function turnsOf(gate: RequestGate) {
 const openGate: RequestGate = { isOpen: true, pass: async () => {} };
 
 test("a command gets no turn from an agent that cannot renew its lease", async () => {
-  using turns = turnsOf({ ...openGate, pass: () => Promise.reject(unreachable()) });
+  await using turns = turnsOf({ ...openGate, pass: () => Promise.reject(unreachable()) });
 
   await expect(turns.ask("a")).rejects.toMatchObject({ code: "CLUSTER_UNREACHABLE" });
 });
 
 test("the next command waits until the service must have registered the request before it", async () => {
-  using turns = turnsOf(openGate);
+  await using turns = turnsOf(openGate);
   const first = { answer: await turns.ask("a"), at: turns.clock.monotonic() };
   const second = { answer: await turns.ask("b"), at: turns.clock.monotonic() };
 

@@ -1,5 +1,6 @@
 // Log lines as a machine parses them.
 import { closeSync, openSync, readFileSync } from "node:fs";
+import { devNull } from "node:os";
 import { expect, test } from "vitest";
 import { openLog } from "../../../src/agent/log/log.ts";
 import { AgentError } from "../../../src/core/errors.ts";
@@ -82,7 +83,7 @@ test("on a terminal the same text moves no cursor, sets no colour and forges no 
 });
 
 test("lines after a number are those that came since, and a page learns how many it missed", async () => {
-  const descriptor = openSync("/dev/null", "w");
+  const descriptor = openSync(devNull, "w");
   const log = await openLog({ level: "info", descriptor, pretty: false, fields: {} });
   for (let i = 0; i < 6_000; i++) log.info({ i }, "line");
   log.flush();

@@ -1,6 +1,6 @@
 // The output of `tagferry check`, and its exit status.
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { expect, test } from "vitest";
 import { check } from "../../../src/cli/configure/check.ts";
 import { environmentOf, head, withPassword } from "../../support/config.ts";
@@ -109,10 +109,12 @@ test("a disk too small for the buffer is reported with the size that the buffer 
   const { status, text } = await checked(config, {}, withPassword, 1.5 * 2 ** 30);
   expect(status).toBe(0);
   expect(text).toContain(`
-warning: the disk of /site/data has 1.5 GiB free, 512 MiB of which are left to others (buffer.reserveFreeDisk)
+warning: the disk of ${resolve("/site/data")} has 1.5 GiB free, 512 MiB of which are left to others (buffer.reserveFreeDisk)
   the buffer can grow to 1 GiB there, not to 2 GiB: what exceeds that is dropped and counted; make room, or set dataDir to a larger disk`);
   const json = await checked(config, { json: true }, withPassword, 2 ** 20);
-  expect(JSON.parse(json.text)).toMatchObject({ disk: { folder: "/site/data", freeBytes: 2 ** 20, bufferBytes: 0 } });
+  expect(JSON.parse(json.text)).toMatchObject({
+    disk: { folder: resolve("/site/data"), freeBytes: 2 ** 20, bufferBytes: 0 },
+  });
   expect((await checked(config, {}, withPassword, 2 ** 40)).text).not.toContain("disk");
 });
 

@@ -5,6 +5,7 @@ import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import { SourceHandover } from "../../../src/cluster/sources/source-handover.ts";
 import { epochMicros } from "../../../src/core/point.ts";
+import { withSlashes } from "../../../src/lib/files/slashes.ts";
 import { memoryBucket, unreachable } from "../../support/memory-bucket.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
@@ -36,7 +37,8 @@ test("the next reader knows up to when everything is recorded, and has the files
   const second = await at.open("gw2");
   expect(second.former).toEqual({ node: "gw1", upTo: 2_000 });
   const names = ["session.json", "set", "set/history.times"];
-  expect(new Set(readdirSync(at.place("gw2"), { recursive: true, encoding: "utf8" }))).toEqual(new Set(names));
+  const found = readdirSync(at.place("gw2"), { recursive: true, encoding: "utf8" }).map(withSlashes);
+  expect(new Set(found)).toEqual(new Set(names));
   expect(at.get("gw2", "session.json")).toBe("new");
   expect(at.get("gw2", "set/history.times")).toBe("\u0000\u0001");
 });

@@ -1,10 +1,10 @@
 // Folders are synced where the platform can do so. Without this, nothing that writes a state file works on Windows.
 import { expect, test } from "vitest";
 import { syncName } from "../../../src/lib/files/atomic-file.ts";
-import { syncFolder } from "../../../src/lib/files/sync-folder.ts";
+import { canSyncFolders, syncFolder } from "../../../src/lib/files/sync-folder.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
-test.each(["linux", "darwin"] as const)(
+test.runIf(canSyncFolders()).each(["linux", "darwin"] as const)(
   "on %s a folder is synced, so one that is missing is an error",
   async (platform) => {
     using home = temporaryFolder();

@@ -1,7 +1,8 @@
 // Turns are files: one of several processes has its turn, and a killed process no longer has it.
-import { mkdirSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { TurnFolder } from "../../../src/upload/client/pacer.ts";
+import { expectMode } from "../../support/platform.ts";
 import { testRuntime } from "../../support/runtime.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
@@ -21,10 +22,9 @@ test("one process has its turn at a time, per method, and passes the time of the
   await theirs.give();
   expect(mine.take()).toBe(true);
   expect(agent.of("integration.saveSignals")).toBe(mine);
-  const modes = ["", "/integration.saveSignals", "/integration.saveSignals.lock"].map(
-    (name) => statSync(folder.file(`turns${name}`)).mode & 0o77,
-  );
-  expect(modes).toEqual([0, 0, 0]);
+  expectMode(folder.file("turns"), 0o700);
+  for (const name of ["integration.saveSignals", "integration.saveSignals.lock"])
+    expectMode(folder.file(`turns/${name}`), 0o600);
 });
 
 test("damaged files and files that cannot be created do not delay calls", async () => {

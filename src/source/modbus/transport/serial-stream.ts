@@ -63,7 +63,8 @@ const ports =
 
 /** An error of the port on Linux, macOS or Windows. */
 export function inWords(message: string): string {
-  if (/no such file|ENOENT|file not found/i.test(message)) return "there is no such serial port";
+  // For a path with a folder, such as /dev/ttyUSB0, Windows reports only the number of the error.
+  if (/no such file|ENOENT|file not found|error code 3$/i.test(message)) return "there is no such serial port";
   if (/permission|EACCES/i.test(message))
     return "no permission to open the serial port, which often belongs to the group dialout";
   if (/lock|busy|EBUSY|access denied/i.test(message)) return "another program holds the serial port";

@@ -3,6 +3,7 @@ import { dirname } from "node:path";
 import { expect, test } from "vitest";
 import { nodeDisk } from "../../../../src/buffer/disk/files/disk.ts";
 import { append, moment, openStore } from "../../../support/disk-store.ts";
+import { has } from "../../../support/platform.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";
 
 test("the parent folder is synced after each folder is created", () => {
@@ -17,7 +18,7 @@ test("the parent folder is synced after each folder is created", () => {
   expect(synced.toSorted()).toEqual(made.map((path) => dirname(path)).toSorted());
 });
 
-test("a symbolic link in place of a file is neither read nor written through", () => {
+test.runIf(has.symbolicLinks)("a symbolic link in place of a file is neither read nor written through", () => {
   using home = temporaryFolder();
   const disk = nodeDisk();
   disk.open(home.file("foreign"), "create").close();
@@ -31,22 +32,25 @@ test("a symbolic link in place of a file is neither read nor written through", (
   expect(existsSync(home.file("nowhere"))).toBe(false);
 });
 
-test("a segment replaced by a symbolic link is reported and set aside; the target of the link is unchanged", () => {
-  using home = temporaryFolder();
-  const folder = home.file("buffer");
-  const { store } = openStore(nodeDisk(), { folder });
-  append(store, [["a", 1e6, 1]]);
-  store.close(moment(1));
-  const [segment = ""] = readdirSync(folder).filter((name) => name.startsWith("seg-"));
-  mkdirSync(home.file("elsewhere"));
-  renameSync(`${folder}/${segment}`, home.file("elsewhere/file"));
-  const before = readFileSync(home.file("elsewhere/file"));
-  symlinkSync(home.file("elsewhere/file"), `${folder}/${segment}`);
+test.runIf(has.symbolicLinks)(
+  "a segment replaced by a symbolic link is reported and set aside; the target of the link is unchanged",
+  () => {
+    using home = temporaryFolder();
+    const folder = home.file("buffer");
+    const { store } = openStore(nodeDisk(), { folder });
+    append(store, [["a", 1e6, 1]]);
+    store.close(moment(1));
+    const [segment = ""] = readdirSync(folder).filter((name) => name.startsWith("seg-"));
+    mkdirSync(home.file("elsewhere"));
+    renameSync(`${folder}/${segment}`, home.file("elsewhere/file"));
+    const before = readFileSync(home.file("elsewhere/file"));
+    symlinkSync(home.file("elsewhere/file"), `${folder}/${segment}`);
 
-  const again = openStore(nodeDisk(), { folder });
-  again.store.close(moment(2));
+    const again = openStore(nodeDisk(), { folder });
+    again.store.close(moment(2));
 
-  expect(again.notes).toContainEqual(expect.objectContaining({ message: "a segment cannot be read" }));
-  expect(readFileSync(home.file("elsewhere/file")).equals(before)).toBe(true);
-  expect(lstatSync(`${folder}/quarantine/${segment}`).isSymbolicLink()).toBe(true);
-});
+    expect(again.notes).toContainEqual(expect.objectContaining({ message: "a segment cannot be read" }));
+    expect(readFileSync(home.file("elsewhere/file")).equals(before)).toBe(true);
+    expect(lstatSync(`${folder}/quarantine/${segment}`).isSymbolicLink()).toBe(true);
+  },
+);

@@ -67,6 +67,7 @@ test("a port that Windows does not have, or that another program holds, is repor
   expect(inWords("Opening COM9: File not found")).toBe(
     inWords("Error: No such file or directory, cannot open /dev/ttyUSB9"),
   );
+  expect(inWords("Opening /dev/ttyUSB9: Unknown error code 3")).toBe(inWords("Opening COM9: File not found"));
   expect(inWords("Opening COM3: Access denied")).toBe(
     inWords("Error Resource temporarily unavailable Cannot lock port"),
   );
