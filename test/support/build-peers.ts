@@ -1,5 +1,5 @@
 // Compiles the peers that are separate programs, for `.ci/install-peers`. Programs in the cache are not compiled again.
-import { clarifyGoProgram, clarifyGoSuite } from "./clarify-go.ts";
+import { clarifyGoAutomation, clarifyGoProgram, clarifyGoSuite } from "./clarify-go.ts";
 import { gopcuaProgram } from "./gopcua.ts";
 import { miloProgram } from "./milo.ts";
 import { natsServerProgram } from "./nats-servers.ts";
@@ -14,6 +14,7 @@ const programs = {
   milo: miloProgram,
   "clarify-go": clarifyGoProgram,
   "clarify-go's suite": clarifyGoSuite,
+  "clarify-go's example": clarifyGoAutomation,
 };
 for (const [name, build] of Object.entries(programs)) {
   const start = performance.now();

@@ -39,6 +39,9 @@ for await (const line of createInterface({ input: process.stdin })) {
 await vitest.close();
 
 async function attempt({ change, tests, name }: Trial): Promise<Result> {
+  // Without a safeguard a condition may never become true. With all of them, a busy machine may take its time.
+  if (change) process.env.TAGFERRY_WITHIN_MS = "5000";
+  else delete process.env.TAGFERRY_WITHIN_MS;
   const undo = change && apply(change);
   // Errors of the previous trial.
   vitest.state.clearErrors();

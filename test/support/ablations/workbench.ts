@@ -60,7 +60,7 @@ export class Workbench implements AsyncDisposable {
     const { TAGFERRY_PEERS: _peers, TAGFERRY_RESULTS: _results, ...env } = process.env;
     const child = spawn(process.execPath, [this.#copy.file("test/support/ablations/runner.ts")], {
       cwd: this.#copy.path,
-      env: { ...env, ...shortWaits },
+      env,
       // Its own process group, so that its workers end with it.
       detached: true,
     });
@@ -83,6 +83,3 @@ async function kill(child: ChildProcessWithoutNullStreams): Promise<void> {
   process.kill(-child.pid, "SIGKILL");
   await ended;
 }
-
-/** Without a safeguard a condition may never become true. Waits for it are shorter than on a busy machine. */
-const shortWaits = { TAGFERRY_WITHIN_MS: "5000" };
