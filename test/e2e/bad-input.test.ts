@@ -1,5 +1,4 @@
 // Invalid input before the agent runs: the user sees one clear text and the exit status that scripts rely on.
-
 import { spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, writeFileSync } from "node:fs";
@@ -8,7 +7,9 @@ import { expect, test } from "vitest";
 import { startAgent } from "../support/agent-process.ts";
 import { tagferry } from "../support/cli.ts";
 import { eventually } from "../support/eventually.ts";
+import { has } from "../support/platform.ts";
 import { program } from "../support/program.ts";
+import { resume, suspend } from "../support/suspend.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const configuration = (dataDir: string, listen = "127.0.0.1:0") => `version: 1
@@ -71,23 +72,26 @@ sources:
   }
 });
 
-test("a named pipe as a configuration is an error, instead of a wait for a writer, and a pipe of a shell is read", async () => {
-  using folder = temporaryFolder();
-  const [file, fifo] = [folder.file("agent.yaml"), folder.file("fifo")];
-  writeFileSync(file, configuration(folder.file("data")));
-  spawnSync("mkfifo", [fifo]);
-  for (const command of ["run", "check"]) {
-    const { status, stdout, stderr } = await tagferry([command, "-c", fifo]);
-    expect(stdout + stderr).toContain("cannot be read: it is not a regular file");
-    expect(status).toBe(78);
-  }
-  // As bash and zsh name the pipe of `<(…)`.
-  for (const pipe of ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"]) {
-    const line = 'cat "$2" | "$0" "$1" check -c "$3"';
-    const piped = spawnSync("sh", ["-c", line, process.execPath, program, file, pipe]);
-    expect([String(piped.stderr), piped.status]).toEqual(["", 0]);
-  }
-});
+test.runIf(has.linuxFiles)(
+  "a named pipe as a configuration is an error, instead of a wait for a writer, and a pipe of a shell is read",
+  async () => {
+    using folder = temporaryFolder();
+    const [file, fifo] = [folder.file("agent.yaml"), folder.file("fifo")];
+    writeFileSync(file, configuration(folder.file("data")));
+    spawnSync("mkfifo", [fifo]);
+    for (const command of ["run", "check"]) {
+      const { status, stdout, stderr } = await tagferry([command, "-c", fifo]);
+      expect(stdout + stderr).toContain("cannot be read: it is not a regular file");
+      expect(status).toBe(78);
+    }
+    // As bash and zsh name the pipe of `<(…)`.
+    for (const pipe of ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"]) {
+      const line = 'cat "$2" | "$0" "$1" check -c "$3"';
+      const piped = spawnSync("sh", ["-c", line, process.execPath, program, file, pipe]);
+      expect([String(piped.stderr), piped.status]).toEqual(["", 0]);
+    }
+  },
+);
 
 test("invalid YAML and a missing file are reported as such, with exit status 78", async () => {
   using folder = temporaryFolder();
@@ -129,22 +133,25 @@ test.each([
   },
 );
 
-test("a second agent on a data directory is refused within a second, with exit status 75, and writes nothing", async () => {
-  using folder = temporaryFolder();
-  await using first = await startAgent({ folder: folder.path, configuration: configuration(folder.file("data")) });
-  await eventually(async () => (await first.status()).buffer.appendedPoints > 0);
-  const files = () => readdirSync(folder.file("data"), { recursive: true, encoding: "utf8" });
-  // The first agent is suspended, so only the second one can write.
-  process.kill(first.pid, "SIGSTOP");
-  const before = files();
-  const { status, stderr } = await tagferry(["run", "-c", folder.file("tagferry.yaml")]);
-  expect(files()).toEqual(before);
-  process.kill(first.pid, "SIGCONT");
-  expect(status).toBe(75);
-  expect(stderr).toContain(folder.file("data"));
-  expect(stderr).not.toMatch(/\n\s+at /);
-  expect((await first.status()).agent.name).toBe("test");
-});
+test.runIf(has.signals)(
+  "a second agent on a data directory is refused within a second, with exit status 75, and writes nothing",
+  async () => {
+    using folder = temporaryFolder();
+    await using first = await startAgent({ folder: folder.path, configuration: configuration(folder.file("data")) });
+    await eventually(async () => (await first.status()).buffer.appendedPoints > 0);
+    const files = () => readdirSync(folder.file("data"), { recursive: true, encoding: "utf8" });
+    // The first agent is suspended, so only the second one can write.
+    await suspend(first.pid);
+    const before = files();
+    const { status, stderr } = await tagferry(["run", "-c", folder.file("tagferry.yaml")]);
+    expect(files()).toEqual(before);
+    resume(first.pid);
+    expect(status).toBe(75);
+    expect(stderr).toContain(folder.file("data"));
+    expect(stderr).not.toMatch(/\n\s+at /);
+    expect((await first.status()).agent.name).toBe("test");
+  },
+);
 
 test("a data directory that cannot be created is reported in one sentence, with exit status 1", async () => {
   using folder = temporaryFolder();
@@ -166,8 +173,11 @@ test("wrong use of the command line ends with exit status 2, and help with 0", a
   expect(await tagferry(["version"])).toMatchObject({ status: 0, stdout: expect.stringContaining("tagferry") });
 });
 
-test("SIGTERM ends the agent with exit status 0 while its service and devices are unreachable", async () => {
-  using folder = temporaryFolder();
-  await using agent = await startAgent({ folder: folder.path, configuration: configuration(folder.file("data")) });
-  expect(await agent.stop()).toBe(0);
-});
+test.runIf(has.signals)(
+  "SIGTERM ends the agent with exit status 0 while its service and devices are unreachable",
+  async () => {
+    using folder = temporaryFolder();
+    await using agent = await startAgent({ folder: folder.path, configuration: configuration(folder.file("data")) });
+    expect(await agent.stop()).toBe(0);
+  },
+);

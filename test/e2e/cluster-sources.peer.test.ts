@@ -14,6 +14,7 @@ import { lineNamespace, type OpcuaServer, opcuaServer } from "../support/opcua-s
 import { pollTap } from "../support/poll-tap.ts";
 import { testRuntime } from "../support/runtime.ts";
 import { integration, password, testService } from "../support/service.ts";
+import { resume, suspend } from "../support/suspend.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const never = new AbortController().signal;
@@ -166,12 +167,12 @@ test("an agent that is suspended and resumes does not poll the device again, nor
   await eventually(() => readsAll(gw1), 60_000);
   const polled = site.tap.requests.length;
   const former = await eventually(() => site.tap.requests.at(-1)?.connection);
-  process.kill(gw1.pid, "SIGSTOP");
+  await suspend(gw1.pid);
   try {
     await eventually(() => readsAll(gw2), 60_000);
     await eventually(() => site.tap.requests.some(({ connection }) => connection !== former));
   } finally {
-    process.kill(gw1.pid, "SIGCONT");
+    resume(gw1.pid);
   }
   const first = site.tap.requests.find(({ connection }) => connection !== former)!.at;
   await eventually(() => site.tap.open === 1);

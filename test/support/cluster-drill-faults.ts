@@ -197,7 +197,7 @@ async function suspended(
   process: Pick<RestartableAgent, "suspend" | "resume">,
   world: Pick<ClusterDrillWorld, "while">,
 ): Promise<void> {
-  process.suspend();
+  await process.suspend();
   await world.while();
   process.resume();
 }

@@ -8,6 +8,7 @@ import { promisify } from "node:util";
 import { onFreePorts } from "../../src/demo/free-ports.ts";
 import { eventually } from "./eventually.ts";
 import { peerProgram } from "./peer-program.ts";
+import { resume, suspend } from "./suspend.ts";
 import { type TcpProxy, tcpProxy } from "./tcp-proxy.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 
@@ -24,8 +25,8 @@ export interface NatsServer {
   kill(): Promise<void>;
   /** Restarts it on the same ports with its data on disk. Resolves when it accepts connections. */
   start(): Promise<void>;
-  /** Between the two calls it is stopped as by SIGSTOP, and connections stay open. */
-  suspend(): void;
+  /** Resolves when it has stopped. Until `resume` its connections stay open. */
+  suspend(): Promise<void>;
   resume(): void;
   /** Deletes its data directory. Call it only while the server is stopped. */
   wipe(): void;
@@ -157,8 +158,12 @@ async function openOn(
       start: async () => {
         await eventually(launch);
       },
-      suspend: () => void child()?.kill("SIGSTOP"),
-      resume: () => void child()?.kill("SIGCONT"),
+      async suspend() {
+        if (server.pid > 0) await suspend(server.pid);
+      },
+      resume() {
+        if (server.pid > 0) resume(server.pid);
+      },
       wipe: () => rmSync(data, { recursive: true, force: true }),
       isolate: (other) => {
         for (const { proxy } of proxiesTo(other)) proxy.cut();

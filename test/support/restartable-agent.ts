@@ -6,6 +6,7 @@ import type { Status } from "../../src/agent/status/status.ts";
 import { type AgentProcess, type AgentProcessOptions, startAgent } from "./agent-process.ts";
 import { eventually } from "./eventually.ts";
 import { integration, password } from "./service.ts";
+import { resume, suspend } from "./suspend.ts";
 
 export interface RestartableAgentOptions extends Pick<AgentProcessOptions, "folder" | "entry" | "nodeOptions"> {
   /** YAML; `more` alternates with each reload. */
@@ -56,13 +57,13 @@ export class RestartableAgent implements AsyncDisposable {
     this.exits.push(await this.#running.stop());
   }
 
-  /** Like SIGSTOP and SIGCONT; its connections stay open. */
-  suspend(): void {
-    process.kill(this.#running.pid, "SIGSTOP");
+  /** Resolves when it has stopped. Until `resume` its connections stay open. */
+  async suspend(): Promise<void> {
+    await suspend(this.#running.pid);
   }
 
   resume(): void {
-    process.kill(this.#running.pid, "SIGCONT");
+    resume(this.#running.pid);
   }
 
   /** Sends SIGHUP with another list of tags. Resolves when the agent reports that it is in effect. */

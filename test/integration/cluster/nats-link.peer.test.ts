@@ -70,7 +70,7 @@ test("a bucket that did not answer in time is not opened again at the next call"
     return requests;
   });
   // Without a quorum no server answers, whichever leads the bucket by now.
-  for (const server of others) server.suspend();
+  await Promise.all(others.map((server) => server.suspend()));
   try {
     await expect(bucket.update("k", bytes("y"), entry, 300)).rejects.toMatchObject({ code: "CLUSTER_UNREACHABLE" });
   } finally {
@@ -253,7 +253,7 @@ test("a heartbeat of a killed agent that a suspended server delivers late is not
   const former = await join(slow, "gw1");
   // Then the servers know that there is a receiver at the other one.
   await eventually(() => other.heard.includes(former.sent.at(-1)!), 60_000);
-  slow.suspend();
+  await slow.suspend();
   const before = former.sent.length;
   await eventually(() => former.sent.length > before);
   const late = former.sent[before]!;
