@@ -184,7 +184,14 @@ export function fileFailure(error: unknown): { readonly message: string; readonl
   const message = `expected ${expected}, found ${found} (${String(code)})`;
   return path === undefined
     ? { message, remedy: remedy.replaceAll(" PATH", "") }
-    : { message: `${path}: ${message}`, remedy: remedy.replaceAll("PATH", path) };
+    : { message: `${path}: ${message}`, remedy: remedy.replaceAll("PATH", () => shellWord(path)) };
+}
+
+/** `word` as a shell of `platform` takes it for one argument: in quotes only if it needs them. */
+export function shellWord(word: string, platform: NodeJS.Platform = process.platform): string {
+  // Paths on Windows contain backslashes and never quotes, and only double quotes work in both cmd.exe and PowerShell.
+  if (platform === "win32") return /^[\w+=:.\\/~-]+$/.test(word) ? word : `"${word}"`;
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }
 
 /** Of a TLS error, Node's advice about its own flags. Here an option names the authority. */

@@ -1,4 +1,5 @@
 // The configuration that `tagferry init` writes, with comments for manual editing. Pure.
+import { shellWord } from "../../core/errors.ts";
 import { includeLine } from "../../discover/change/config-files.ts";
 import { type InitSource, sourceText, yamlText as text } from "../../discover/tags/source-yaml.ts";
 
@@ -16,7 +17,8 @@ export interface InitAnswers {
 }
 
 export function initFile(answers: InitAnswers): string {
-  const { file, agent, service, integration, exampleIntegration, password, sources, includes } = answers;
+  const file = shellWord(answers.file);
+  const { agent, service, integration, exampleIntegration, password, sources, includes } = answers;
   return `# yaml-language-server: $schema=./tagferry.schema.json
 # Configuration of tagferry. Every option: tagferry schema --reference
 #   tagferry check -c ${file}    every error with its line, or what it will cost

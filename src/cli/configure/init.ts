@@ -6,7 +6,7 @@ import type { Config, ConfiguredSource } from "../../config/format/config.ts";
 import { configIssues, loadConfig } from "../../config/load.ts";
 import { formatIssue } from "../../config/nodes/issue.ts";
 import { configJsonSchema } from "../../config/reference/json-schema.ts";
-import { AgentError, isAgentError, reasonOf } from "../../core/errors.ts";
+import { AgentError, isAgentError, reasonOf, shellWord } from "../../core/errors.ts";
 import { confFolder } from "../../discover/change/config-files.ts";
 import { browsedJson } from "../../discover/tags/browsed.ts";
 import { isAbort } from "../../lib/flow/abort.ts";
@@ -193,5 +193,5 @@ export function nextSteps(file: string, variables: Parameters<typeof typedAs>[0]
   const typed = typedAs(variables);
   return file === packaged.config
     ? `next: ${typed} check --online, then systemctl start tagferry`
-    : `next: ${typed} check -c ${file} --online, then ${typed} run -c ${file}`;
+    : `next: ${typed} check -c ${shellWord(file)} --online, then ${typed} run -c ${shellWord(file)}`;
 }

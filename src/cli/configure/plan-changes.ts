@@ -7,6 +7,7 @@ import type { Config } from "../../config/format/config.ts";
 import { configIssues, loadConfig } from "../../config/load.ts";
 import { formatIssue } from "../../config/nodes/issue.ts";
 import { leavesMachine } from "../../lib/network/loopback.ts";
+import { commandLine } from "../../lib/text/command-line.ts";
 import { visible } from "../../lib/text/visible.ts";
 import { formatByteSize } from "../../lib/values/byte-size.ts";
 import { answeredIssues } from "../run/reload.ts";
@@ -44,7 +45,7 @@ async function planOfFiles(from: string, { config: file, json = false }: PlanOpt
   const before = await loadConfig(from, environment).catch((error: unknown) => {
     const errors = count(configIssues(error).length, "error");
     throw new CommandFailed(
-      `nothing to compare ${file} with: ${from} has ${errors}; tagferry check -c ${from} lists them`,
+      `nothing to compare ${file} with: ${from} has ${errors}; ${commandLine(["check"], from)} lists them`,
     );
   });
   const planned = planOf(before, to);

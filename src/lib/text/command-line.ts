@@ -1,8 +1,11 @@
-/** A shell command line: `tagferry`, then `words`, then `-c configFile` if it is known. */
-export function commandLine(words: readonly string[], configFile: string | undefined): string {
-  return ["tagferry", ...words, ...(configFile === undefined ? [] : ["-c", configFile])].map(quoted).join(" ");
-}
+import { shellWord } from "../../core/errors.ts";
 
-function quoted(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
+/** A command line for the shell of `platform`: `tagferry`, then `words`, then `-c configFile` if it is known. */
+export function commandLine(
+  words: readonly string[],
+  configFile: string | undefined,
+  platform: NodeJS.Platform = process.platform,
+): string {
+  const all = ["tagferry", ...words, ...(configFile === undefined ? [] : ["-c", configFile])];
+  return all.map((word) => shellWord(word, platform)).join(" ");
 }

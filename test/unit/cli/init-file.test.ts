@@ -1,4 +1,5 @@
 // The data directory in the configuration that `init` writes.
+import { resolve } from "node:path";
 import { expect, test } from "vitest";
 import { initFile } from "../../../src/cli/configure/init-file.ts";
 import { askAll } from "../../../src/cli/configure/init-questions.ts";
@@ -29,6 +30,12 @@ async function written(target: string, variables: Readonly<Record<string, string
 test("init does not set the data directory, neither here nor at the package's path", async () => {
   for (const target of ["/site/tagferry.yaml", "/etc/tagferry/tagferry.yaml"])
     expect((await load(await written(target), { PASSWORD: "x", STATE_DIRECTORY: "/data" })).agent.dataDir).toBe(
-      "/data",
+      resolve("/data"),
     );
+});
+
+test("the commands at the top of the configuration quote a file whose name a shell would divide", async () => {
+  const top = (await written("/line 1/tagferry.yaml")).split("\n").slice(0, 6).join("\n");
+  for (const command of ["check", "test", "run"])
+    expect(top).toMatch(new RegExp(`^#   tagferry ${command} -c (['"])/line 1/tagferry\\.yaml\\1 `, "m"));
 });

@@ -11,3 +11,9 @@ test("the next step runs an own file by hand, the package's file by systemd, and
     "next: npm run tagferry -- check -c site.yaml --online, then npm run tagferry -- run -c site.yaml",
   );
 });
+
+test("the next step quotes a file whose name a shell would divide", () => {
+  expect(nextSteps("line 1/site.yaml", {})).toMatch(
+    /^next: tagferry check -c (['"])line 1\/site\.yaml\1 --online, then tagferry run -c \1line 1\/site\.yaml\1$/,
+  );
+});

@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { commandLine } from "../../../src/lib/text/command-line.ts";
+import { has } from "../../support/platform.ts";
 import { runs } from "../../support/property.ts";
 
 test("a plain path is shown as typed, and an unknown file is left out", () => {
@@ -12,7 +13,15 @@ test("a plain path is shown as typed, and an unknown file is left out", () => {
   expect(commandLine(words, undefined)).toBe("tagferry trust accept 9f86d081");
 });
 
-test("a shell parses every path as one word", () => {
+test("on Windows backslashes need no quotes, and a space needs double ones", () => {
+  expect(commandLine([], "C:\\plant\\agent.yaml", "win32")).toBe("tagferry -c C:\\plant\\agent.yaml");
+  expect(commandLine([], "C:\\Program Files\\a.yaml", "win32")).toBe('tagferry -c "C:\\Program Files\\a.yaml"');
+  // PowerShell divides a word at a comma, and takes one that begins with @ for a variable.
+  expect(commandLine([], "C:\\line1,2\\a.yaml", "win32")).toBe('tagferry -c "C:\\line1,2\\a.yaml"');
+  expect(commandLine([], "@plant\\a.yaml", "win32")).toBe('tagferry -c "@plant\\a.yaml"');
+});
+
+test.runIf(has.shell)("a shell parses every path as one word", () => {
   const path = fc.string({ unit: "grapheme", minLength: 1, maxLength: 20 }).filter((text) => !text.includes("\0"));
   const special = ["/a b/it's $(id) `id`;\\.yaml", "-c", "~/x", "*"];
   fc.assert(
