@@ -1,5 +1,5 @@
 // `tagferry init`: writes a commented, valid configuration from a few answers or from results of `browse`.
-import { mkdir, open, stat } from "node:fs/promises";
+import { access, mkdir, stat } from "node:fs/promises";
 import { basename, dirname, resolve } from "node:path";
 import { packaged } from "../../config/files/environment.ts";
 import type { Config, ConfiguredSource } from "../../config/format/config.ts";
@@ -9,6 +9,7 @@ import { configJsonSchema } from "../../config/reference/json-schema.ts";
 import { AgentError, isAgentError, reasonOf, shellWord } from "../../core/errors.ts";
 import { confFolder } from "../../discover/change/config-files.ts";
 import { browsedJson } from "../../discover/tags/browsed.ts";
+import { writeNewFile } from "../../lib/files/atomic-file.ts";
 import { isAbort } from "../../lib/flow/abort.ts";
 import { visible } from "../../lib/text/visible.ts";
 import { codeOf } from "../../lib/values/error-code.ts";
@@ -109,12 +110,10 @@ async function piped(options: InitOptions, interview: Interview): Promise<Gather
 }
 
 async function exists(file: string): Promise<boolean> {
-  try {
-    await using _file = await open(file, "r");
-    return true;
-  } catch (error) {
-    return codeOf(error) !== "ENOENT";
-  }
+  return await access(file).then(
+    () => true,
+    (error: unknown) => codeOf(error) !== "ENOENT",
+  );
 }
 
 /** False: it is there already, and its files may belong to another configuration, or it cannot be made. */
@@ -128,14 +127,13 @@ async function makeFolder(folder: string): Promise<boolean> {
 /** False: the file exists already and was not changed. */
 async function writeNew(file: string, text: string, mode: number): Promise<boolean> {
   try {
-    await using made = await open(file, "wx", mode);
-    // If root assigned the folder to a group, as the package does for /etc/tagferry, that group may read the file.
-    const { gid } = await stat(dirname(file));
-    if (process.getuid?.() === 0 && gid !== 0) {
+    await writeNewFile(file, text, mode, async (made) => {
+      // If root assigned the folder to a group, as the package does for /etc/tagferry, that group may read the file.
+      const { gid } = await stat(dirname(file));
+      if (process.getuid?.() !== 0 || gid === 0) return;
       await made.chown(0, gid);
       await made.chmod(mode | 0o040);
-    }
-    await made.writeFile(text);
+    });
     return true;
   } catch (error) {
     if (codeOf(error) === "EEXIST") return false;

@@ -1,7 +1,7 @@
 // Writes what a person has seen as a difference, and takes it up. What the agent refuses is taken back.
-import { open, rm, stat } from "node:fs/promises";
+import { rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
-import { ownAs, syncName, writeAtomically } from "../../lib/files/atomic-file.ts";
+import { ownAs, writeAtomically, writeNewFile } from "../../lib/files/atomic-file.ts";
 import { textHash, textOf } from "./config-files.ts";
 import type { Proposal } from "./proposal.ts";
 
@@ -27,12 +27,14 @@ const newFileMode = 0o644;
  */
 export async function write(proposal: Proposal, reload: () => Promise<ReloadResult>): Promise<WriteResult> {
   const { file, before, after, secret } = proposal;
+  const folder = dirname(file);
   if (textHash(await textOf(file)) !== proposal.base) return { outcome: "stale" };
   const mode = before === undefined ? { mode: newFileMode } : await stat(file);
   try {
-    if (secret) await writeSecret(secret.file, secret.value);
+    // A file that is there already belongs to something else.
+    if (secret) await writeNewFile(secret.file, `${secret.value}\n`, 0o600, async () => ownAs(folder, secret.file));
     await writeAtomically(file, after, mode);
-    if (before === undefined) ownAs(dirname(file), file);
+    if (before === undefined) ownAs(folder, file);
     const result = await reload();
     if (result.ok) return { outcome: "written", reload: result };
     await takeBack(proposal, mode);
@@ -41,20 +43,6 @@ export async function write(proposal: Proposal, reload: () => Promise<ReloadResu
     return { outcome: "refused", reload: result };
   } catch (error) {
     await takeBack(proposal, mode);
-    throw error;
-  }
-}
-
-/** `wx`: a file that is there already belongs to something else. A part of a password does not stay. */
-async function writeSecret(file: string, value: string): Promise<void> {
-  await using secret = await open(file, "wx", 0o600);
-  try {
-    await secret.writeFile(`${value}\n`);
-    await secret.datasync();
-    ownAs(dirname(file), file);
-    await syncName(file);
-  } catch (error) {
-    await rm(file, { force: true });
     throw error;
   }
 }

@@ -29,6 +29,28 @@ export async function writeAtomically(
   await syncName(path);
 }
 
+/**
+ * Creates `path`. Resolves once content and name survive a power cut. Rejects with `EEXIST` if it is there already, and
+ * then leaves it alone; after any other failure there is no file. `prepare` may set owner and mode.
+ */
+export async function writeNewFile(
+  path: string,
+  data: string | AsyncIterable<string>,
+  mode: number,
+  prepare: (file: FileHandle) => Promise<void> = async () => {},
+): Promise<void> {
+  await using file = await open(path, "wx", mode);
+  try {
+    await prepare(file);
+    await file.writeFile(data);
+    await file.datasync();
+    await syncName(path);
+  } catch (error) {
+    await rm(path, { force: true });
+    throw error;
+  }
+}
+
 /** Permissions and owner for a file. Without an owner: the user of this process. */
 export interface FileModel {
   readonly mode: number;

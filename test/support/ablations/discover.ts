@@ -58,9 +58,9 @@ export const discoverAblations: readonly Ablation[] = [
   },
   {
     safeguard: "replacing no file by that of a password",
-    file: "discover/change/write.ts",
-    code: 'open(file, "wx", 0o600)',
-    without: 'open(file, "w", 0o600)',
+    file: "lib/files/atomic-file.ts",
+    code: 'open(path, "wx", mode)',
+    without: 'open(path, "w", mode)',
     test: write,
     name: "a file with the name of the password's",
   },
