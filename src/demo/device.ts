@@ -1,6 +1,5 @@
 // The contract of simulated devices of all three protocols.
 import type { InputId } from "../core/point.ts";
-import type { Clock } from "../core/runtime.ts";
 import type { DeliveredRecord } from "./comparison.ts";
 
 export interface DeviceOptions {
@@ -22,23 +21,8 @@ export interface SimulatedDevice extends AsyncDisposable {
   stop(signal: AbortSignal): Promise<void>;
 }
 
-/** Resolves with true once `probe` returns true, or with false after `withinMs`. Rejects with `signal.reason`. */
-export async function until(
-  probe: () => boolean,
-  withinMs: number,
-  clock: Clock,
-  signal: AbortSignal,
-): Promise<boolean> {
-  const end = clock.monotonic() + withinMs;
-  while (!probe()) {
-    if (clock.monotonic() >= end) return false;
-    await clock.sleep(20, signal);
-  }
-  return true;
-}
-
-/** Time limit of `SimulatedDevice.stop`. */
-export const longestStopMs = 10_000;
+/** How long `SimulatedDevice.stop` waits, and how often it looks. */
+export const stopWait = { withinMs: 10_000, everyMs: 20 };
 
 /** Marks a text that this folder generated as an Input ID. */
 export const inputId = (text: string) => text as InputId;

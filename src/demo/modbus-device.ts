@@ -2,7 +2,8 @@
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import type { Runtime } from "../core/runtime.ts";
 import { orAbort } from "../lib/flow/abort.ts";
-import { type DeviceOptions, inputId, longestStopMs, type SimulatedDevice, until } from "./device.ts";
+import { waitUntil } from "../lib/flow/wait-until.ts";
+import { type DeviceOptions, inputId, type SimulatedDevice, stopWait } from "./device.ts";
 import { Meter, meter } from "./registers.ts";
 
 /** Exception codes of the Modbus application protocol, section 7. */
@@ -88,7 +89,7 @@ export async function openModbusDevice(
     configuration: { templates, source: source(url, everyMs, [...meters.keys()]) },
     async stop(stopSignal) {
       stopped = true;
-      await until(() => served.size === 0, longestStopMs, runtime.clock, stopSignal);
+      await waitUntil(() => served.size === 0, stopWait, runtime.clock, stopSignal);
     },
     async [Symbol.asyncDispose]() {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));

@@ -3,7 +3,8 @@ import { type AddressInfo, createServer } from "node:net";
 import type { Runtime } from "../core/runtime.ts";
 import { orAbort } from "../lib/flow/abort.ts";
 import { repeat } from "../lib/flow/repeat.ts";
-import { type DeviceOptions, inputId, longestStopMs, type SimulatedDevice, until } from "./device.ts";
+import { waitUntil } from "../lib/flow/wait-until.ts";
+import { type DeviceOptions, inputId, type SimulatedDevice, stopWait } from "./device.ts";
 
 export const mqttLogin = { username: "gateway", password: "demo" };
 const publisherId = "simulated-hall";
@@ -84,7 +85,7 @@ export async function openMqttDevice(
     configuration: { source: source(url) },
     async stop(stopSignal) {
       await orAbort(Promise.resolve(work[Symbol.asyncDispose]()), stopSignal);
-      await until(() => unacknowledged.size === 0, longestStopMs, runtime.clock, stopSignal);
+      await waitUntil(() => unacknowledged.size === 0, stopWait, runtime.clock, stopSignal);
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };

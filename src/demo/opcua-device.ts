@@ -5,7 +5,8 @@ import { join } from "node:path";
 import type { Runtime } from "../core/runtime.ts";
 import { orAbort } from "../lib/flow/abort.ts";
 import { repeat } from "../lib/flow/repeat.ts";
-import { type DeviceOptions, inputId, longestStopMs, type SimulatedDevice, until } from "./device.ts";
+import { waitUntil } from "../lib/flow/wait-until.ts";
+import { type DeviceOptions, inputId, type SimulatedDevice, stopWait } from "./device.ts";
 import { NotificationLedger } from "./notification-ledger.ts";
 
 const namespace = "urn:tagferry:demo:line";
@@ -94,7 +95,7 @@ export async function openOpcuaDevice(
         variables.every(
           ({ input, value }) => !ledger.watched(input) || (record.values.get(input)?.has(value) ?? false),
         );
-      await until(() => isReported() && ledger.taken, longestStopMs, runtime.clock, stopSignal);
+      await waitUntil(() => isReported() && ledger.taken, stopWait, runtime.clock, stopSignal);
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };

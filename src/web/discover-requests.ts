@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Discover } from "../discover/discover.ts";
 import { attempt } from "../lib/flow/attempt.ts";
+import { bytesOf } from "../lib/flow/bytes-of.ts";
 import { answerJson } from "./answer.ts";
 
 const prefix = "/api/discover/";
@@ -26,26 +27,14 @@ export async function answerDiscover(
     });
   const left = new AbortController();
   response.once("close", () => left.abort(new Error("the client has closed the connection")));
-  const text = await bodyOf(request);
-  if (text === undefined) {
+  const bytes = await bytesOf(request as AsyncIterable<Buffer>, mostBytes);
+  if (!bytes) {
     // The rest of the body is not read.
     response.setHeader("connection", "close");
     return answerJson(response, 413, { ok: false, reason: `a request may have ${mostBytes} bytes` });
   }
-  const body: unknown = attempt(() => JSON.parse(text));
+  const body: unknown = attempt(() => JSON.parse(bytes.toString("utf8")));
   if (body === undefined) return answerJson(response, 400, { ok: false, reason: "the body is not JSON" });
   const { status, body: answer } = await discover.answer(path.slice(prefix.length), body, left.signal);
   if (!response.destroyed) answerJson(response, status, answer);
-}
-
-/** Undefined: it is too long. */
-async function bodyOf(request: IncomingMessage): Promise<string | undefined> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    length += chunk.length;
-    if (length > mostBytes) return undefined;
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString("utf8");
 }

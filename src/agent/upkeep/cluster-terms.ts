@@ -5,6 +5,7 @@ import { acquireLease, deliveryLease } from "../../cluster/leases/lease.ts";
 import { leaseGate } from "../../cluster/leases/request-gates.ts";
 import { AgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
+import { repeat } from "../../lib/flow/repeat.ts";
 import type { DeliveryTerm } from "./delivery.ts";
 
 export interface ClusterTermsOptions {
@@ -18,6 +19,9 @@ export interface ClusterTermsOptions {
   /** False: the operator has drained this agent, or only other agents reach the service. */
   readonly mayLead: () => boolean;
 }
+
+/** Interval of checking whether this agent may still deliver. */
+const checkEveryMs = 500;
 
 /** Resolves once this agent has the lease and the stream is open. Rejects with server errors or `signal.reason`. */
 export async function openClusterTerm(
@@ -40,9 +44,12 @@ export async function openClusterTerm(
       throw new AgentError("CLUSTER_FENCED", "the term was over before the stream was open", { cause });
     }),
   );
-  const stop = new AbortController();
-  opened.defer(() => stop.abort());
-  void watchOrders(mayLead, drained, runtime, AbortSignal.any([ending, stop.signal]));
+  const reason = "the operator has drained this agent, or it does not reach the service";
+  const obey = () => {
+    if (!mayLead()) drained.abort(new Error(reason));
+  };
+  const failure = "it is not checked any more whether this agent may deliver";
+  opened.use(repeat(obey, { everyMs: checkEveryMs, first: "now", failure }, runtime));
   const owned = opened.move();
   return {
     reader,
@@ -50,19 +57,4 @@ export async function openClusterTerm(
     signal: over,
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
-}
-
-/** Interval of checking whether this agent may still deliver. */
-const lookMs = 500;
-
-async function watchOrders(
-  mayLead: () => boolean,
-  drained: AbortController,
-  { clock }: Pick<Runtime, "clock">,
-  signal: AbortSignal,
-): Promise<void> {
-  while (!signal.aborted) {
-    if (!mayLead()) drained.abort(new Error("the operator has drained this agent, or it does not reach the service"));
-    await clock.sleep(lookMs, signal).catch(() => {});
-  }
 }

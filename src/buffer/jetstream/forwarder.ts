@@ -12,6 +12,7 @@ import { Block } from "../../core/block.ts";
 import type { BufferReader, Loss, PointBuffer } from "../../core/buffer.ts";
 import { isAgentError, reasonOf } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
+import { deadline } from "../../lib/flow/abort.ts";
 import { BackOff } from "../../lib/flow/back-off.ts";
 import { ForwardLag } from "./forward-lag.ts";
 import { KeptTail } from "./kept-tail.ts";
@@ -144,7 +145,6 @@ export class Forwarder {
 
   /** Publishes new points, then part of the backlog. Waits if there are none. Resolves with the number of points. */
   async #forwardSome(reader: BufferReader, signal: AbortSignal): Promise<number> {
-    const { clock } = this.#runtime;
     const live = await reader.take("live", { wait: false, maxPoints: livePoints }, signal);
     if (live) await this.#forward(reader, live, signal);
     const old = await reader.take("backlog", { wait: false, maxPoints: maxFramePoints }, signal);
@@ -152,20 +152,12 @@ export class Forwarder {
     else this.#fromBefore = undefined;
     if (live || old) return (live?.points ?? 0) + (old?.points ?? 0);
     // Also wake up when the next check of the stream is due.
-    const due = new AbortController();
-    const any = AbortSignal.any([signal, due.signal]);
-    const timer = clock.sleep(checkEveryMs, any).then(
-      () => due.abort(),
-      () => {},
-    );
+    using due = deadline(checkEveryMs, signal, () => new Error("the stream is to be checked"), this.#runtime.clock);
     let block: Block | undefined;
     try {
-      block = await reader.take("live", { wait: true, maxPoints: livePoints }, any);
+      block = await reader.take("live", { wait: true, maxPoints: livePoints }, due.signal);
     } catch (error) {
       if (signal.aborted || !due.signal.aborted) throw error;
-    } finally {
-      due.abort();
-      await timer;
     }
     if (block) await this.#forward(reader, block, signal);
     return block?.points ?? 0;

@@ -1,7 +1,7 @@
 // `tagferry cluster`: the members of a cluster, and the operator's orders to them.
 
 import { clusterBuckets } from "../../cluster/cluster.ts";
-import { type KeyBucket, tokenName } from "../../cluster/connection/jetstream.ts";
+import { tokenName } from "../../cluster/connection/jetstream.ts";
 import { NatsLink } from "../../cluster/connection/nats-connection.ts";
 import { natsHeartbeats } from "../../cluster/connection/nats-requests.ts";
 import { deliveryLease, holderOf } from "../../cluster/leases/lease.ts";
@@ -16,7 +16,7 @@ import {
 } from "../../cluster/members/membership.ts";
 import { sourceLease } from "../../cluster/sources/source-leases.ts";
 import { loadConfig } from "../../config/load.ts";
-import type { Runtime } from "../../core/runtime.ts";
+import { waitUntil } from "../../lib/flow/wait-until.ts";
 import { visible } from "../../lib/text/visible.ts";
 import type { ConfigOptions } from "../shared/arguments.ts";
 import { commandRuntime } from "../shared/command-runtime.ts";
@@ -83,7 +83,7 @@ export async function drain(node: string, options: OrderOptions, io: Console): P
     const { delivers, sources } = await cluster.holders();
     return delivers !== node && sources.every(({ reader }) => reader !== node);
   };
-  const left = takes.length > 0 && (await within(cluster, isLeft, io));
+  const left = takes.length > 0 && (await cluster.isFollowed(isLeft));
   const text =
     takes.length === 0
       ? `${node} is drained, but goes on: no other agent is alive and not drained`
@@ -122,7 +122,7 @@ export async function move(
   await giveOrder(cluster.state, { kind: "move", source, node });
   const isRead = async () =>
     (await cluster.holders()).sources.some(({ name, reader }) => name === source && reader === node);
-  const read = await within(cluster, isRead, io);
+  const read = await cluster.isFollowed(isRead);
   const text = read
     ? `${node} reads ${source} while it runs`
     : `${node} does not read ${source} yet; tagferry cluster status shows when it does`;
@@ -160,14 +160,6 @@ function listed(names: readonly string[]): string {
   return names.length === 0 ? "none" : names.join(", ");
 }
 
-async function within({ runtime: { clock } }: ClusterAccess, isSo: () => Promise<boolean>, io: Console) {
-  for (const since = clock.monotonic(); clock.monotonic() - since < followedWithinMs; ) {
-    if (await isSo()) return true;
-    await clock.sleep(lookMs, io.signal);
-  }
-  return false;
-}
-
 // The cluster as a command sees it: it reads and writes the shared buckets itself, so no local agent need run.
 type Members = Awaited<ReturnType<typeof readMembers>>;
 
@@ -182,22 +174,12 @@ interface ClusterState {
   readonly sources: readonly { readonly name: string; readonly reader?: string; readonly movedTo?: string }[];
 }
 
-interface ClusterAccess extends AsyncDisposable {
-  readonly state: KeyBucket;
-  readonly server: string;
-  readonly runtime: Runtime;
-  /** `agent.name` of the configuration. */
-  readonly node: string;
-  /** Observes heartbeats, 2 s while all members are alive, else 6 s. Rejects with server errors. */
-  observe(): Promise<ClusterState>;
-  /** Who holds leases, without observing. */
-  holders(): Promise<Pick<ClusterState, "delivers" | "sources">>;
-}
+type ClusterAccess = Awaited<ReturnType<typeof openCluster>>;
 
 const heartbeatPollMs = 250;
 
 /** Rejects with `CLUSTER_*`, configuration errors, or if there is no section `cluster`. */
-async function openCluster({ config: file }: ConfigOptions, io: Console): Promise<ClusterAccess> {
+async function openCluster({ config: file }: ConfigOptions, io: Console) {
   const { agent, service, cluster } = await loadConfig(file, io.environment);
   if (!cluster)
     throw new CommandFailed(
@@ -205,12 +187,14 @@ async function openCluster({ config: file }: ConfigOptions, io: Console): Promis
       exitStatus.config,
     );
   const runtime = commandRuntime();
+  const { clock } = runtime;
   await using opened = new AsyncDisposableStack();
   const link = opened.use(new NatsLink(cluster, `${agent.name} command`, runtime));
   await connectedWithin(link, cluster, io.signal);
   const { leases, state } = clusterBuckets(link, cluster, service.integration);
 
-  async function holders() {
+  /** Who holds leases, without observing. */
+  async function holders(): Promise<Pick<ClusterState, "delivers" | "sources">> {
     const delivery = await leases.get(deliveryLease);
     const { node } = delivery ? holderOf(delivery) : {};
     const prefix = sourceLease();
@@ -222,9 +206,9 @@ async function openCluster({ config: file }: ConfigOptions, io: Console): Promis
     return { ...(node !== undefined && { delivers: node }), sources };
   }
 
+  /** Observes heartbeats, 2 s while all members are alive, else 6 s. Rejects with server errors. */
   async function observe(): Promise<ClusterState> {
     const alive = new Set<string>();
-    const { clock } = runtime;
     const heartbeats = natsHeartbeats(link, service.integration, clock);
     const enough = new AbortController();
     const listening = heartbeats.listen(
@@ -233,9 +217,8 @@ async function openCluster({ config: file }: ConfigOptions, io: Console): Promis
     );
     try {
       const members = await readMembers(state);
-      const since = clock.monotonic();
-      while (clock.monotonic() - since < silentMs && !members.every(({ node }) => alive.has(node)))
-        await clock.sleep(heartbeatPollMs, io.signal);
+      const isHeard = () => members.every(({ node }) => alive.has(node));
+      await waitUntil(isHeard, { withinMs: silentMs, everyMs: heartbeatPollMs }, clock, io.signal);
     } finally {
       enough.abort();
       await listening;
@@ -262,10 +245,11 @@ async function openCluster({ config: file }: ConfigOptions, io: Console): Promis
   return {
     state,
     server: link.state.server?.name ?? "",
-    runtime,
-    node: agent.name,
     observe,
     holders,
+    /** Whether the agents follow an order in time, that is, `holds` resolves with true. */
+    isFollowed: (holds: () => Promise<boolean>) =>
+      waitUntil(holds, { withinMs: followedWithinMs, everyMs: lookMs }, clock, io.signal),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }

@@ -225,14 +225,13 @@ async function checkCluster(
 /** The agents whose clocks differ from that of this machine. */
 async function ofClocks(link: NatsLink, integration: string, { clock }: Runtime, signal: AbortSignal) {
   const aheadMs = new Map<string, number>();
-  const enough = new AbortController();
   const take = (data: Uint8Array) => {
     const { node, time = clock.now() } = readHeartbeat(data) ?? {};
     if (node !== undefined) aheadMs.set(node, (time - clock.now()) / 1_000);
   };
-  const listening = natsHeartbeats(link, integration, clock).listen(take, AbortSignal.any([signal, enough.signal]));
-  await clock.sleep(listenMs, signal).finally(() => enough.abort());
-  await listening;
+  const stop = AbortSignal.any([signal, AbortSignal.timeout(listenMs)]);
+  await natsHeartbeats(link, integration, clock).listen(take, stop);
+  signal.throwIfAborted();
   return [...aheadMs].flatMap(([node, ms]) => clockRemark(`the clock of ${node}`, ms, toleratedMs));
 }
 

@@ -1,6 +1,7 @@
 // The agent, its page and its control interface: the part of `tagferry run` after the configuration and the log.
 import { flushCompileCache } from "node:module";
 import { join, resolve } from "node:path";
+import PQueue from "p-queue";
 import { type Agent, type AgentOptions, openWaitingAgent, type Reload } from "../../agent/agent.ts";
 import type { ClosableLogger } from "../../agent/log/log.ts";
 import { openControlToken } from "../../agent/process/control-token.ts";
@@ -171,17 +172,14 @@ function reloading(
   log: Logger,
   manager?: Pick<ServiceManager, "reloading" | "reloaded">,
 ): () => Promise<Reloaded> {
-  let before: Promise<unknown> = Promise.resolve();
-  return () => {
-    const reloaded = before.then(async () => {
+  const turns = new PQueue({ concurrency: 1 });
+  return () =>
+    turns.add(async () => {
       await manager?.reloading();
       const result = await reload(file, agent, io, log);
       await manager?.reloaded();
       return result;
     });
-    before = reloaded;
-    return reloaded;
-  };
 }
 
 async function reload(file: string, agent: Agent, io: Console, log: Logger): Promise<Reloaded> {

@@ -6,15 +6,16 @@ import { openLog } from "../../agent/log/log.ts";
 import { metricsRegistry } from "../../agent/process/metrics.ts";
 import { systemRuntime } from "../../agent/runtime.ts";
 import { isAgentError } from "../../core/errors.ts";
-import { type EpochMicros, epochMicros } from "../../core/point.ts";
-import type { Runtime } from "../../core/runtime.ts";
+import { epochMicros } from "../../core/point.ts";
 import { Secret } from "../../core/secret.ts";
-import type { Comparison } from "../../demo/comparison.ts";
-import type { DemoDevices } from "../../demo/devices.ts";
+import { lastLine } from "../../demo/comparison.ts";
+import { openDevices } from "../../demo/devices.ts";
 import { readBackAndCompare } from "../../demo/read-back.ts";
+import { isAbort } from "../../lib/flow/abort.ts";
 import type { LocalServiceOptions } from "../../service/config/options.ts";
-import type { Service } from "../../service/service.ts";
+import { openService, type Service } from "../../service/service.ts";
 import type { Console } from "../terminal/console.ts";
+import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
 
 export interface DemoOptions {
   /** Milliseconds. Undefined: until a signal stops it. */
@@ -31,15 +32,28 @@ export const integration = "c8ktonqsahsmemfs7lv0";
 export const password = "demo";
 const namespace = "platform";
 
-/** The console, which also ends when its output is closed (`| head`), the folder, and the runtime. */
-export async function openDemo(given: Console, keep: string | undefined, parts: AsyncDisposableStack) {
+export type Demo = Awaited<ReturnType<typeof openDemo>>;
+
+/**
+ * The console, which also ends when its output is closed (`| head`), the folder, the runtime, the local service and the
+ * devices. `what`: all that is started, for the operator.
+ */
+export async function openDemo(given: Console, keep: string | undefined, what: string, parts: AsyncDisposableStack) {
   const io = { ...given, signal: AbortSignal.any([given.signal, ...(given.unread ? [given.unread] : [])]) };
   const folder = await demoFolder(keep, parts);
   const log = await openLog({ level: "warn", descriptor: 2, pretty: io.interactive, fields: { agent: "demo" } });
   parts.defer(() => log.flush());
   const metrics = metricsRegistry();
   const runtime = systemRuntime(log, metrics);
-  return { io, folder, log, metrics, runtime, from: runtime.clock.now() };
+  const from = runtime.clock.now();
+  io.print(`starting ${what} …`);
+  const service = parts.use(
+    await withAnyPort(8420, (port) => openService(demoServiceOptions(folder, port), runtime, io.signal)),
+  );
+  const devices = parts.use(
+    await openDevices({ tags: { mqtt: 8, modbus: 14, opcua: 8 }, everyMs: 500 }, runtime, io.signal),
+  );
+  return { io, folder, log, metrics, runtime, from, service, devices };
 }
 
 async function demoFolder(keep: string | undefined, parts: AsyncDisposableStack): Promise<string> {
@@ -59,7 +73,7 @@ export async function withAnyPort<T>(port: number, open: (port: number) => Promi
   }
 }
 
-export function demoServiceOptions(folder: string, port: number): LocalServiceOptions {
+function demoServiceOptions(folder: string, port: number): LocalServiceOptions {
   return {
     listen: { host: "127.0.0.1", port },
     data: join(folder, "service"),
@@ -69,28 +83,37 @@ export function demoServiceOptions(folder: string, port: number): LocalServiceOp
   };
 }
 
-/** The service's counters of the agent's requests, taken before reading back. */
-export function seen(service: Service): { readonly requests: number; readonly maxRate: number } {
-  const traffic = [...service.counters().values()];
-  return {
-    requests: traffic.reduce((sum, { requests }) => sum + requests, 0),
-    maxRate: Math.max(0, ...traffic.map(({ maxStartsPerSecond }) => maxStartsPerSecond)),
-  };
+export function requestsAt(service: Service): number {
+  return [...service.counters().values()].reduce((sum, { requests }) => sum + requests, 0);
 }
 
-/** Reads back what the service has stored since `from`, and compares it with what the devices delivered. */
-export function compared(
-  service: Service,
-  devices: DemoDevices,
-  from: EpochMicros,
-  runtime: Runtime,
-  signal: AbortSignal,
-): Promise<Comparison> {
-  return readBackAndCompare(
-    { url: service.url, integration, password, apiVersion: "1.1beta1", namespace },
-    devices.delivered(),
-    { from: epochMicros(from - 3_600e6), before: epochMicros(runtime.clock.now() + 3_600e6) },
-    runtime,
-    signal,
-  );
+/**
+ * Compares what the devices delivered until `run` has ended with what the service has stored since the start. `run`
+ * resolves with the length of the outage in milliseconds, once nothing waits for delivery.
+ */
+export async function compareAfter(
+  run: () => Promise<number>,
+  { io, service, devices, from, runtime }: Demo,
+): Promise<ExitStatus> {
+  try {
+    const outageMs = await run();
+    // Counted before reading back, which takes requests of its own.
+    const requests = requestsAt(service);
+    const maxRate = Math.max(0, ...[...service.counters().values()].map((traffic) => traffic.maxStartsPerSecond));
+    io.print("reading everything back from the service …");
+    const comparison = await readBackAndCompare(
+      { url: service.url, integration, password, apiVersion: "1.1beta1", namespace },
+      devices.delivered(),
+      { from: epochMicros(from - 3_600e6), before: epochMicros(runtime.clock.now() + 3_600e6) },
+      runtime,
+      io.signal,
+    );
+    for (const example of comparison.examples) io.complain(example);
+    io.print(lastLine(comparison, { requests, maxRate, outageMs }));
+    return comparison.exact ? exitStatus.done : exitStatus.failed;
+  } catch (error) {
+    if (!isAbort(error, io.signal)) throw error;
+    io.print("stopped");
+    return exitStatus.done;
+  }
 }

@@ -162,18 +162,8 @@ export async function refusedAddresses(
   const mapping = openMapping({ source: name, rules, catalog: { describe() {} }, owners, ambiguities }, runtime);
   if (opened.addresses) mapping.claim(opened.addresses);
   else if (ambiguities.size > 0) {
-    const enough = new AbortController();
-    const stop = AbortSignal.any([signal, enough.signal]);
-    const over = runtime.clock.sleep(listenMs, stop).then(
-      () => enough.abort(new Error("listened for long enough")),
-      () => {},
-    );
-    try {
-      for await (const delivery of opened.deliveries(stop)) mapping.map(delivery);
-    } finally {
-      enough.abort(new Error("no longer listening"));
-      await over;
-    }
+    const stop = AbortSignal.any([signal, AbortSignal.timeout(listenMs)]);
+    for await (const delivery of opened.deliveries(stop)) mapping.map(delivery);
   }
   return refusalWarnings(refusedInputsOf(name, mapping));
 }

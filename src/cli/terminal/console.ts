@@ -1,9 +1,9 @@
 // Input, output and stop signal of a command.
 
-import type { Interface } from "node:readline";
 import { Writable } from "node:stream";
 import { setImmediate } from "node:timers/promises";
 import { type Environment, processEnvironment } from "../../config/files/environment.ts";
+import { bytesOf } from "../../lib/flow/bytes-of.ts";
 
 export interface Console {
   /** Prints results, which scripts may read. */
@@ -167,24 +167,18 @@ const maxInputBytes = 64 * 2 ** 20;
 
 /** The input of this process. Standard input is not touched before the first use. */
 function processInput(): ConsoleInput & Disposable {
-  let lines: Lines | undefined;
+  let lines: ReturnType<typeof openLines> | undefined;
   return {
     get typed() {
       return process.stdin.isTTY === true;
     },
     async readAll() {
-      const chunks: Buffer[] = [];
-      let length = 0;
-      for await (const chunk of process.stdin) {
-        const bytes = Buffer.from(chunk);
-        length += bytes.length;
-        if (length > maxInputBytes) throw new Error(`the input is longer than ${maxInputBytes / 2 ** 20} MiB`);
-        chunks.push(bytes);
-      }
-      return Buffer.concat(chunks).toString("utf8");
+      const bytes = await bytesOf(process.stdin, maxInputBytes);
+      if (!bytes) throw new Error(`the input is longer than ${maxInputBytes / 2 ** 20} MiB`);
+      return bytes.toString("utf8");
     },
     ask(question, { hidden = false } = {}) {
-      lines ??= new Lines();
+      lines ??= openLines();
       return lines.ask(question, hidden);
     },
     [Symbol.dispose]() {
@@ -194,57 +188,37 @@ function processInput(): ConsoleInput & Disposable {
 }
 
 /** One reader for all questions. Lines typed ahead are kept for the next question. */
-class Lines {
-  readonly #reader: Interface;
-  readonly #typedAhead: string[] = [];
-  #waiting: ((line: string | undefined) => void) | undefined;
-  #ended = false;
-  #muted = false;
-
-  constructor() {
-    const output = new Writable({
-      write: (chunk, _encoding, done) => {
-        if (!this.#muted) process.stderr.write(chunk);
-        done();
-      },
-    });
-    // Loaded only when a question is asked.
-    const { createInterface } = process.getBuiltinModule("node:readline");
-    this.#reader = createInterface({ input: process.stdin, output, terminal: process.stdin.isTTY === true });
-    this.#reader.on("line", (line) => {
-      const waiting = this.#waiting;
-      this.#waiting = undefined;
-      if (waiting) waiting(line);
-      else this.#typedAhead.push(line);
-    });
-    this.#reader.on("close", () => {
-      this.#ended = true;
-      this.#waiting?.(undefined);
-    });
-    // In raw mode, ^C does not raise a signal.
-    this.#reader.on("SIGINT", () => {
-      process.emit("SIGINT");
-      this.#reader.close();
-    });
-  }
-
-  async ask(question: string, hidden: boolean): Promise<string | undefined> {
-    process.stderr.write(question);
-    // The prompt is already printed. The reader repeats it when it redraws an edited line.
-    this.#reader.setPrompt(question);
-    this.#muted = hidden;
-    const line = await new Promise<string | undefined>((resolve) => {
-      const ahead = this.#typedAhead.shift();
-      if (ahead !== undefined || this.#ended) resolve(ahead);
-      else this.#waiting = resolve;
-    });
-    this.#muted = false;
-    if (hidden && !this.#ended) process.stderr.write("\n");
-    return line;
-  }
-
-  close(): void {
-    this.#muted = false;
-    this.#reader.close();
-  }
+function openLines() {
+  let isMuted = false;
+  const output = new Writable({
+    write: (chunk, _encoding, done) => {
+      if (!isMuted) process.stderr.write(chunk);
+      done();
+    },
+  });
+  // Loaded only when a question is asked.
+  const { createInterface } = process.getBuiltinModule("node:readline");
+  const reader = createInterface({ input: process.stdin, output, terminal: process.stdin.isTTY === true });
+  const lines: AsyncIterator<string, undefined> = reader[Symbol.asyncIterator]();
+  // In raw mode, ^C does not raise a signal.
+  reader.on("SIGINT", () => {
+    process.emit("SIGINT");
+    reader.close();
+  });
+  return {
+    async ask(question: string, hidden: boolean): Promise<string | undefined> {
+      process.stderr.write(question);
+      // The prompt is already printed. The reader repeats it when it redraws an edited line.
+      reader.setPrompt(question);
+      isMuted = hidden;
+      const { value, done = false } = await lines.next();
+      isMuted = false;
+      if (hidden && !done) process.stderr.write("\n");
+      return value;
+    },
+    close(): void {
+      isMuted = false;
+      reader.close();
+    },
+  };
 }

@@ -1,3 +1,6 @@
+import type { Clock } from "../../core/runtime.ts";
+import { systemClock } from "../time/clock.ts";
+
 /** Settles as `promise` does, or rejects with `signal.reason` once `signal` aborts. `promise` itself continues. */
 export function orAbort<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   if (signal.aborted) {
@@ -22,16 +25,25 @@ export function isAbort(error: unknown, signal: AbortSignal): boolean {
 }
 
 /** A deadline for one call: aborts after `ms` or with `parent`. Dispose it when the call ends. */
-export function deadline(ms: number, parent: AbortSignal, reason: () => unknown): Disposable & { signal: AbortSignal } {
+export function deadline(
+  ms: number,
+  parent: AbortSignal,
+  reason: () => unknown,
+  clock: Pick<Clock, "sleep"> = systemClock(),
+): Disposable & { readonly signal: AbortSignal } {
   const controller = new AbortController();
-  const timer = setTimeout(() => controller.abort(reason()), ms);
+  const ended = new AbortController();
+  clock.sleep(ms, ended.signal).then(
+    () => controller.abort(reason()),
+    () => {},
+  );
   const follow = () => controller.abort(parent.reason);
   if (parent.aborted) follow();
   else parent.addEventListener("abort", follow, { once: true });
   return {
     signal: controller.signal,
     [Symbol.dispose]() {
-      clearTimeout(timer);
+      ended.abort();
       parent.removeEventListener("abort", follow);
     },
   };

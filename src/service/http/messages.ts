@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
 import type { Clock } from "../../core/runtime.ts";
+import { deadline } from "../../lib/flow/abort.ts";
 import { formatByteSize } from "../../lib/values/byte-size.ts";
 import { codeOf } from "../../lib/values/error-code.ts";
 
@@ -106,17 +107,8 @@ export async function within<T>(
   gone: AbortSignal,
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  const late = new AbortController();
-  const timer = new AbortController();
-  clock.sleep(ms, timer.signal).then(
-    () => late.abort(new HttpRefusal(504, "timeout", timeout)),
-    () => {},
-  );
-  try {
-    return await work(AbortSignal.any([gone, late.signal]));
-  } finally {
-    timer.abort();
-  }
+  using limit = deadline(ms, gone, () => new HttpRefusal(504, "timeout", timeout), clock);
+  return await work(limit.signal);
 }
 
 /** Sends `body` at once. Does nothing if the client has disconnected. */

@@ -2,6 +2,7 @@
 import type { BufferReader, Lane } from "../../core/buffer.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Sink } from "../../core/sink.ts";
+import { deadline } from "../../lib/flow/abort.ts";
 import type { Pacer } from "../client/pacer.ts";
 import { Bisection, FailureSearch } from "../failures/fault-search.ts";
 import type { ParkedInputs, ParkedStatus } from "../failures/parked-inputs.ts";
@@ -195,19 +196,12 @@ export class Dispatcher {
   async #wait(stop: AbortSignal): Promise<void> {
     const { dueInMs } = this.#parked;
     if (dueInMs === undefined) return await this.#prefetcher.wait(stop);
-    const due = new AbortController();
-    const either = AbortSignal.any([stop, due.signal]);
-    const timer = this.#runtime.clock.sleep(Math.max(dueInMs, leastWaitMs), either).then(
-      () => due.abort(new Error("a parked input is due")),
-      () => {},
-    );
+    const isDue = () => new Error("a parked input is due");
+    using due = deadline(Math.max(dueInMs, leastWaitMs), stop, isDue, this.#runtime.clock);
     try {
-      await this.#prefetcher.wait(either);
+      await this.#prefetcher.wait(due.signal);
     } catch (error) {
       if (stop.aborted || !due.signal.aborted) throw error;
-    } finally {
-      due.abort(new Error("points have been taken"));
-      await timer;
     }
   }
 

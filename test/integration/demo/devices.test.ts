@@ -1,6 +1,7 @@
 // The agent's own drivers read the simulated devices with the configuration that the devices provide.
 import { execFile } from "node:child_process";
 import { writeFile } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { processEnvironment } from "../../../src/config/files/environment.ts";
@@ -55,7 +56,7 @@ test("every value that the devices served has arrived once, and no other", async
 test.each([["aedes node-opcua-server"], ["aedes"]])(
   "without %s it says which packages to install",
   async (packages) => {
-    const script = new URL("../../fixtures/demo/without-packages.ts", import.meta.url).pathname;
+    const script = fileURLToPath(new URL("../../fixtures/demo/without-packages.ts", import.meta.url));
     const { stdout } = await promisify(execFile)(process.execPath, [script, ...packages.split(" ")]);
     expect(stdout).toBe(
       `PACKAGE_MISSING the simulated devices need packages that are not installed: npm install ${packages}`,

@@ -4,8 +4,9 @@
 // No library: `cborg` 5.1.6 rejects texts of indefinite length and keys that are not texts, `@msgpack/msgpack` 3.1.3
 // allocates arrays of any claimed length. Both lose `__proto__`, accept invalid UTF-8, and return a float32 as a double,
 // whose shortest decimal is another number.
+import { narrow } from "../../../lib/values/decimal-text.ts";
 import { scalarText } from "./json-path.ts";
-import { narrow, PayloadError } from "./payload.ts";
+import { PayloadError } from "./payload.ts";
 import { type NumberType, numberTypes } from "./struct.ts";
 
 const maxDepth = 64;

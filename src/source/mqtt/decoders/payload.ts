@@ -3,7 +3,7 @@
 import { isUtf8 } from "node:buffer";
 import { gunzipSync, inflateRawSync, inflateSync, zstdDecompressSync } from "node:zlib";
 import { reasonOf } from "../../../core/errors.ts";
-import { parseDecimal } from "../../../lib/values/decimal-text.ts";
+import { narrow, parseDecimal } from "../../../lib/values/decimal-text.ts";
 
 /** `message` describes the fault, in lower case, for the `reason` of a reading. */
 export class PayloadError extends Error {
@@ -156,9 +156,4 @@ export function numberDecoder(decimal: "." | ","): (payload: Buffer) => number |
     if (value === undefined) throw new PayloadError(`is not a number: ${sample(payload)}`);
     return value;
   };
-}
-
-/** Converts to a number if that is exact. */
-export function narrow(value: bigint): number | bigint {
-  return value >= Number.MIN_SAFE_INTEGER && value <= Number.MAX_SAFE_INTEGER ? Number(value) : value;
 }

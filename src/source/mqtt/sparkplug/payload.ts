@@ -1,7 +1,8 @@
 // Decodes a Sparkplug B payload into objects with the names of its protobuf definition, and values by their datatype.
 import { inflateSync, unzipSync } from "node:zlib";
+import { narrow } from "../../../lib/values/decimal-text.ts";
 import { DocumentReader } from "../decoders/binary-documents.ts";
-import { narrow, PayloadError, type Scalar } from "../decoders/payload.ts";
+import { PayloadError, type Scalar } from "../decoders/payload.ts";
 import { type NumberType, numberTypes } from "../decoders/struct.ts";
 
 export interface SparkplugPayload {
