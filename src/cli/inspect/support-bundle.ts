@@ -7,13 +7,12 @@ import { gzip } from "node:zlib";
 import { controlTokenName } from "../../agent/process/control-token.ts";
 import type { Config } from "../../config/format/config.ts";
 import { configIssues, loadConfig } from "../../config/load.ts";
-import { shownFile } from "../../config/shown-file.ts";
+import { shownFile } from "../../config/nodes/shown-file.ts";
 import { isAgentError } from "../../core/errors.ts";
 import { fileProblem } from "../../lib/files/file-problem.ts";
 import { withoutSecrets } from "../../lib/text/without-secrets.ts";
 import { formatByteSize } from "../../lib/values/byte-size.ts";
 import { codeOf } from "../../lib/values/error-code.ts";
-import { drivers } from "../../source/registry.ts";
 import { type AgentQuery, agentUrl, callAgent, callWithToken } from "../shared/agent-client.ts";
 import type { Console } from "../terminal/console.ts";
 import { CommandFailed } from "../terminal/exit-status.ts";
@@ -148,11 +147,12 @@ async function ran(runCommand: RunCommand, args: readonly string[], io: Console)
   return printed;
 }
 
+/** The file without secrets and comments. Its lines have the numbers of `check.json`. */
 async function shown(file: string, { environment }: Console): Promise<string> {
   const text = new TextDecoder().decode(await environment.readFile(resolve(environment.cwd, file)));
-  const given = shownFile(text, drivers);
-  if (given === undefined) throw new Error("it is not valid YAML; check.json has the position");
-  return given;
+  const lines = shownFile(text);
+  if (!lines) throw new Error("it is not valid YAML; check.json has the position");
+  return lines.map((line) => line.replace(/(?:^|\s+)#\s*\*\*\*$/, "")).join("\n");
 }
 
 /** The configuration with all defaults, included files and expanded tags. */

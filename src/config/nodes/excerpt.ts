@@ -32,7 +32,7 @@ export function excerpt(lines: readonly string[], line: number, column: number):
 }
 
 /** Lines of a file from `first` on, at most `count`, without secrets and comments. `first` counts from 1. */
-export function shownLines(text: string, first: number, count: number): readonly string[] {
+export function shownLines(text: string, first = 1, count = Number.POSITIVE_INFINITY): readonly string[] {
   const lines = text.split(/\r?\n/);
   return lines
     .slice(first - 1, first - 1 + count)
@@ -68,11 +68,10 @@ function masked(
 /** The parts of a line that may be secret, in order. */
 function secretRanges(lines: readonly string[], index: number): readonly Range[] {
   const text = lines[index] ?? "";
-  const parents = parentsOf(lines, index);
-  const start = text.length - text.trimStart().length;
-  if (parents.some(isSecretKey) || goesOn(lines, index)) return [[start, text.length]];
+  const below = surroundingsOf(lines).below[index] ?? 0;
+  if ((below & secretBit) !== 0 || goesOn(lines, index)) return [[indentOf(text), text.length]];
   const ranges: Range[] = [];
-  let within = parents.some(holdsCredentials);
+  let within = (below & credentialsBit) !== 0;
   for (const match of keysOf(text)) {
     const name = match[2] ?? "";
     const from = match.index + match[0].length;
@@ -96,12 +95,14 @@ function keysOf(text: string): readonly RegExpExecArray[] {
 interface Surroundings {
   /** The next line above that is not blank; -1: none. */
   readonly above: Int32Array;
-  /** The next line above that is indented less; -1: none. */
-  readonly parent: Int32Array;
+  /** Whether the line is below a secret, or below credentials, by indentation. */
+  readonly below: Uint8Array;
   /** 1: an @ follows below, before the next line with a key. */
   readonly at: Uint8Array;
 }
 
+const secretBit = 1;
+const credentialsBit = 2;
 const surroundings = new WeakMap<readonly string[], Surroundings>();
 
 function surroundingsOf(lines: readonly string[]): Surroundings {
@@ -109,19 +110,25 @@ function surroundingsOf(lines: readonly string[]): Surroundings {
   if (known) return known;
   const above = new Int32Array(lines.length).fill(-1);
   const parent = new Int32Array(lines.length).fill(-1);
+  const below = new Uint8Array(lines.length);
   const at = new Uint8Array(lines.length);
+  /** What lines that have others below them are: 100,000 tags are below one line. */
+  const kinds = new Map<number, number>();
   for (const [i, line] of lines.entries()) {
     const before = i - 1;
     above[i] = lines[before]?.trim() === "" ? (above[before] ?? -1) : before;
     let up = above[i] ?? -1;
     while (up >= 0 && indentOf(lines[up] ?? "") >= indentOf(line)) up = parent[up] ?? -1;
     parent[i] = up;
+    const kind = kinds.get(up) ?? kindOf(lines[up] ?? "");
+    kinds.set(up, kind);
+    below[i] = kind | (below[up] ?? 0);
   }
   for (let i = lines.length - 2; i >= 0; i--) {
-    const below = lines[i + 1] ?? "";
-    if (below.search(key) < 0 && (below.includes("@") || at[i + 1] === 1)) at[i] = 1;
+    const next = lines[i + 1] ?? "";
+    if (next.search(key) < 0 && (next.includes("@") || at[i + 1] === 1)) at[i] = 1;
   }
-  const found = { above, parent, at };
+  const found = { above, below, at };
   surroundings.set(lines, found);
   return found;
 }
@@ -135,16 +142,17 @@ function goesOn(lines: readonly string[], index: number): boolean {
   return isSecretKey(name) && (value === "" || (/^["']/.test(value) && !quoted.test(value)));
 }
 
-/** The parent keys of a line by indentation, innermost first. */
-function parentsOf(lines: readonly string[], index: number): readonly string[] {
-  const { parent } = surroundingsOf(lines);
-  const parents: string[] = [];
-  for (let i = parent[index] ?? -1; i >= 0; i = parent[i] ?? -1) {
-    // The last key of a line is the one that continues below it.
-    const last = [...(lines[i] ?? "").matchAll(key)].at(-1)?.[2];
-    if (last !== undefined) parents.push(last);
-  }
-  return parents;
+/** A key at the end of a line, with or without its colon, and the signs behind it: `password |`, `{ auth: >-`. */
+const keyAtEnd = /(?:^|[-{[,])\s*["']?([A-Za-z_][\w-]*)["']?\s*((?:[=:|>-]\s*)*)$/;
+/** Longer keys are none. Bounds the search. */
+const longestKey = 200;
+
+/** The bits of what is indented below a line. The last key of the line is the one that continues there. */
+function kindOf(line: string): number {
+  const last = [...line.matchAll(key)].at(-1)?.[2] ?? "";
+  const [, word = "", signs = ""] = keyAtEnd.exec(line.slice(-longestKey)) ?? [];
+  const isSecret = isSecretKey(last) || isSecretKey(word) || (holdsCredentials(word) && /[|>]/.test(signs));
+  return (isSecret ? secretBit : 0) | (holdsCredentials(last) ? credentialsBit : 0);
 }
 
 function indentOf(line: string): number {
@@ -230,12 +238,4 @@ export function isHidden(path: string, schemas: readonly z.core.$ZodType[]): boo
 export function shownKey(key: string): string {
   const [whole, name = ""] = /^([A-Za-z_][\w-]*)(?:["']?\s*[:=]\s*|\s+)\S/.exec(key) ?? [];
   return whole !== undefined && isSecretKey(name) ? `${name}:***` : withoutSecrets(key);
-}
-
-/** Whether the last key of `path` may itself be secret, because it is below a secret. */
-export function isHiddenKey(path: string): boolean {
-  return path
-    .split(/[.[\]]+/)
-    .slice(0, -1)
-    .some(isSecretKey);
 }

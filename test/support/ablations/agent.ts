@@ -236,4 +236,12 @@ export const agentAblations: readonly Ablation[] = [
     test: "unit/agent/snapshot.test.ts",
     name: "a plot has no value",
   },
+  {
+    safeguard: "hiding secrets in a support bundle that lines alone do not tell",
+    file: "config/nodes/shown-file.ts",
+    code: "const parsed = withoutSecretValues(text);",
+    without: "const parsed = text;",
+    test: "unit/config/shown-file.test.ts",
+    name: "no secret is shown",
+  },
 ];

@@ -1,8 +1,12 @@
 // The source line in an error: the caret points at the column, and nothing that may be a secret is shown.
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import type { z } from "zod";
 import { unclosedQuote } from "../../../src/config/files/yaml-hints.ts";
-import { excerpt } from "../../../src/config/nodes/excerpt.ts";
+import { sections } from "../../../src/config/format/file-schema.ts";
+import { excerpt, isHidden, shownLines } from "../../../src/config/nodes/excerpt.ts";
+import { core, isSecret } from "../../../src/config/nodes/schema-walk.ts";
+import { drivers } from "../../../src/source/registry.ts";
 import { runs } from "../../support/property.ts";
 
 const canary = "canary-77aa";
@@ -28,6 +32,67 @@ test("an error in each of 30,000 lines does not read the file 30,000 times", () 
   const lines = Array.from({ length: 30_000 }, (_, i) => `line.${i},hr:${i} u61`);
   const found = lines.map((_, i) => excerpt(lines, i + 1, 10));
   expect(found.at(-1)).toContain("30000 | line.29999,hr:29999 u61");
+});
+
+test("a whole file is shown without secrets, comments and user names in addresses, valid or not", () => {
+  const file = `# canary-comment
+version: 1
+http: { listen: 127.0.0.1:8421, token: canary-token-0123456789 }
+service:
+  proxy: http://me:canary-proxy@proxy:3128 # canary-behind
+  auth: { basic: { username: me, password: "canary-literal" } }
+sources:
+  hall:
+    pasword: canary-misspelled
+    password |
+      canary-without-colon
+    headers: >-
+      canary-of-headers
+    tags:
+      - input: machine.key
+        topic: x   # canary-tag
+  line: { password: "\${file:/run/secrets/line}" }
+  other: { type: unheard, tokens: [canary-list] }`;
+  expect(shownLines(file).join("\n")).toBe(`# ***
+version: 1
+http: { listen: 127.0.0.1:8421, token: ***
+service:
+  proxy: http://***@proxy:3128 # ***
+  auth: { basic: { username: me, password: *** } }
+sources:
+  hall:
+    pasword: ***
+    password ***
+      ***
+    headers: ***
+      ***
+    tags:
+      - input: machine.key
+        topic: x   # ***
+  line: { password: "\${file:/run/secrets/line}" }
+  other: { type: unheard, tokens: ***`);
+});
+
+/** Where a schema has secrets, as `auth.basic.password`. */
+function secretPaths(schema: z.core.$ZodType, path = ""): readonly string[] {
+  if (isSecret(schema)) return [path];
+  type Inner = Partial<Record<"valueType" | "element", z.core.$ZodType>> & {
+    readonly shape?: Readonly<Record<string, z.core.$ZodType>>;
+    readonly options?: readonly z.core.$ZodType[];
+  };
+  const { shape, valueType, element, options = [] } = core(schema)._zod.def as Inner; // the parts that zod documents
+  const members = Object.entries({ ...shape, ...(valueType && { name: valueType }) });
+  return [
+    ...members.flatMap(([key, value]) => secretPaths(value, path === "" ? key : `${path}.${key}`)),
+    ...[...options, ...(element ? [element] : [])].flatMap((each) => secretPaths(each, path)),
+  ];
+}
+
+test("each secret of a schema has a name that tells, for files that are not valid", () => {
+  const schemas = [...Object.values(sections), ...drivers.map(({ schema }) => schema)];
+  const paths = schemas.flatMap((schema) => secretPaths(schema));
+  expect(paths.length).toBeGreaterThan(5);
+  expect(paths.filter((path) => !isHidden(path, []))).toEqual([]);
 });
 
 test("a long line is shown around the caret", () => {

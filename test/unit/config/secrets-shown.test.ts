@@ -4,8 +4,7 @@ import { describe, expect, test } from "vitest";
 import type { Environment } from "../../../src/config/files/environment.ts";
 import { configIssues, loadConfig } from "../../../src/config/load.ts";
 import { formatIssue } from "../../../src/config/nodes/issue.ts";
-import { shownFile } from "../../../src/config/shown-file.ts";
-import { drivers } from "../../../src/source/registry.ts";
+import { shownFile } from "../../../src/config/nodes/shown-file.ts";
 import { runs } from "../../support/property.ts";
 
 const canary = "canary77aa";
@@ -145,7 +144,7 @@ async function said(text: string): Promise<string> {
     ({ warnings }) => warnings,
     (error: unknown) => configIssues(error),
   );
-  return [...issues.map(formatIssue), JSON.stringify(issues), shownFile(text, drivers) ?? ""].join("\n");
+  return [...issues.map(formatIssue), JSON.stringify(issues), ...(shownFile(text) ?? [])].join("\n");
 }
 
 const filler = ["", "version: 1", "agent: { name: gw1 }", "log: { level: loud }", "a: [1", 'b: "c', "c: d: e"];
