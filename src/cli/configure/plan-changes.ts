@@ -11,7 +11,7 @@ import { commandLine } from "../../lib/text/command-line.ts";
 import { visible } from "../../lib/text/visible.ts";
 import { formatByteSize } from "../../lib/values/byte-size.ts";
 import { answeredIssues } from "../run/reload.ts";
-import { type AgentQuery, agentUrl, answerAs, callWithToken } from "../shared/agent-client.ts";
+import { type AgentQuery, findAgent } from "../shared/agent-client.ts";
 import type { Console } from "../terminal/console.ts";
 import { CommandFailed, type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
 import { columns, count, number, printResult } from "../terminal/text.ts";
@@ -54,9 +54,8 @@ async function planOfFiles(from: string, { config: file, json = false }: PlanOpt
 }
 
 async function planOfAgent(options: PlanOptions, io: Console): Promise<ExitStatus> {
-  const url = await agentUrl(options, io);
-  const called = await callWithToken(url, { path: "/api/plan" }, options, io);
-  const { answer, data } = answerAs(answered, called);
+  const { url, askControl } = await findAgent(options, io);
+  const { answer, data } = await askControl("/api/plan", answered);
   if (data.ok && options.url === undefined && options.config !== undefined && !leavesMachine(url)) {
     const file = resolve(io.environment.cwd, options.config);
     // The agent reads its own file, as at a reload.

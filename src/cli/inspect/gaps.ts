@@ -6,7 +6,7 @@ import { newest } from "../../agent/gaps/gap-rows.ts";
 import { words } from "../../agent/status/words.ts";
 import { isAgentError } from "../../core/errors.ts";
 import { epochMicros } from "../../core/point.ts";
-import { type AgentQuery, agentUrl, askAgentAs, placeOfAgent } from "../shared/agent-client.ts";
+import { type AgentQuery, findAgent, placeOfAgent } from "../shared/agent-client.ts";
 import type { Console } from "../terminal/console.ts";
 import { columns, count, printResult, span } from "../terminal/text.ts";
 
@@ -28,9 +28,9 @@ export async function gaps(options: GapsOptions, io: Console): Promise<void> {
 async function gapsFrom(options: GapsOptions, io: Console): Promise<{ list: GapList; from: string }> {
   const { since, config, url } = options;
   try {
-    const address = await agentUrl(options, io);
+    const agent = await findAgent(options, io);
     const path = `/api/gaps?since=${since}ms&most=${mostRows}`;
-    return { list: (await askAgentAs(options, address, path, gapListSchema, io)).data, from: address };
+    return { list: (await agent.ask(path, gapListSchema)).data, from: agent.url };
   } catch (error) {
     if (config === undefined || url !== undefined || !isAgentError(error, "AGENT_UNREACHABLE")) throw error;
     const folder = gapFolder((await placeOfAgent(config, io.environment)).dataDir);

@@ -10,7 +10,7 @@ import { visible } from "../../lib/text/visible.ts";
 import { countRejects, RejectFiles } from "../../upload/rejects/reject-files.ts";
 import { type Retried, retryRejects } from "../../upload/retry-rejects.ts";
 import { openCatalog } from "../../upload/signals/catalog.ts";
-import { type AgentQuery, agentUrl, answerAs, askAgentAs, callWithToken } from "../shared/agent-client.ts";
+import { type AgentQuery, findAgent } from "../shared/agent-client.ts";
 import type { ConfigOptions } from "../shared/arguments.ts";
 import { commandRuntime } from "../shared/command-runtime.ts";
 import type { Console } from "../terminal/console.ts";
@@ -94,20 +94,17 @@ const begun = z.union([
 ]);
 const pollMs = 300;
 
-/** Has the running agent send them, and waits for its decisions. Rejects as `callWithToken` does. */
+/** Has the running agent send them, and waits for its decisions. Rejects as the calls of `findAgent` do. */
 async function askedOfAgent(options: RetryOptions, io: Console): Promise<Retried> {
-  const url = await agentUrl(options, io);
-  const { data } = answerAs(
-    begun,
-    await callWithToken(url, { method: "POST", path: "/api/rejects/retry" }, options, io),
-  );
-  if (!data.ok) throw new AgentError("SERVICE_UNREACHABLE", `the agent at ${url}: ${data.reason}`);
+  const agent = await findAgent(options, io);
+  const { data } = await agent.askControl("/api/rejects/retry", begun, "POST");
+  if (!data.ok) throw new AgentError("SERVICE_UNREACHABLE", `the agent at ${agent.url}: ${data.reason}`);
   let progress: z.output<typeof progressOfAgent> = data;
   const answered = z.object({ retry: progressOfAgent.optional() });
   while (progress.running) {
     io.progress(progressBar(progress.accepted + progress.refused, progress.points, "points"));
     await setTimeout(pollMs, undefined, { signal: io.signal });
-    const { retry } = (await askAgentAs(options, url, "/api/rejects", answered, io)).data;
+    const { retry } = (await agent.ask("/api/rejects", answered)).data;
     if (!retry)
       throw new AgentError("AGENT_UNREACHABLE", "the agent has stopped delivering; undecided points stay refused");
     progress = retry;

@@ -7,7 +7,7 @@ import { isAgentError } from "../../core/errors.ts";
 import { fileProblem } from "../../lib/files/file-problem.ts";
 import { isLoopback, leavesMachine } from "../../lib/network/loopback.ts";
 import { visible } from "../../lib/text/visible.ts";
-import { type AgentQuery, agentUrl, answerAs, askAgentAs, callWithToken } from "../shared/agent-client.ts";
+import { type AgentQuery, findAgent } from "../shared/agent-client.ts";
 import type { Console } from "../terminal/console.ts";
 import { columns, count, printResult } from "../terminal/text.ts";
 
@@ -109,10 +109,9 @@ async function fileFindings({ agent: { dataDir } }: Config): Promise<readonly Fi
 
 async function runningFindings(options: SecurityOptions, io: Console): Promise<readonly Finding[]> {
   try {
-    const url = await agentUrl(options, io);
-    const { data: status } = await askAgentAs(options, url, "/api/status", answeredSources, io);
-    const called = await callWithToken(url, { path: "/api/security" }, options, io);
-    const { data: running } = answerAs(answeredProcess, called);
+    const agent = await findAgent(options, io);
+    const { data: status } = await agent.ask("/api/status", answeredSources);
+    const { data: running } = await agent.askControl("/api/security", answeredProcess);
     return [...processFindings(running), ...status.sources.flatMap(connectionFinding)];
   } catch (error) {
     if (!isAgentError(error)) throw error;

@@ -5,7 +5,7 @@ import { wordOf, words } from "../../agent/status/words.ts";
 import { epochMicros } from "../../core/point.ts";
 import { visible } from "../../lib/text/visible.ts";
 import { formatByteSize } from "../../lib/values/byte-size.ts";
-import { type AgentQuery, agentUrl, askAgentAs } from "../shared/agent-client.ts";
+import { type AgentQuery, findAgent } from "../shared/agent-client.ts";
 import type { Console } from "../terminal/console.ts";
 import { columns, count, number, percent, printResult, span } from "../terminal/text.ts";
 
@@ -91,8 +91,8 @@ type AnsweredStatus = z.output<typeof answeredStatus>;
 const mostTags = 10;
 
 export async function status(options: AgentQuery, io: Console): Promise<void> {
-  const url = await agentUrl(options, io);
-  const { answer, data } = await askAgentAs(options, url, "/api/status", answeredStatus, io);
+  const { url, ask } = await findAgent(options, io);
+  const { answer, data } = await ask("/api/status", answeredStatus);
   printResult(options, answer, () => report(url, data), io);
 }
 

@@ -13,7 +13,7 @@ import { fileProblem } from "../../lib/files/file-problem.ts";
 import { withoutSecrets } from "../../lib/text/without-secrets.ts";
 import { formatByteSize } from "../../lib/values/byte-size.ts";
 import { codeOf } from "../../lib/values/error-code.ts";
-import { type AgentQuery, agentUrl, callAgent, callWithToken } from "../shared/agent-client.ts";
+import { type AgentQuery, findAgent } from "../shared/agent-client.ts";
 import type { Console } from "../terminal/console.ts";
 import { CommandFailed } from "../terminal/exit-status.ts";
 import { progressBar } from "../terminal/text.ts";
@@ -88,7 +88,7 @@ function writeProblem(error: unknown, path: string): string {
 async function insteadOfConfig(error: unknown, { config: file, url }: SupportBundleOptions, io: Console) {
   if (await io.environment.readFile(resolve(io.environment.cwd, file)).catch(() => undefined)) return undefined;
   if (url === undefined) throw error;
-  await callAgent(url, { path: "/healthz" }, io.signal);
+  await (await findAgent({ url }, io)).get("/healthz");
   return undefined;
 }
 
@@ -100,8 +100,8 @@ function partsOf(
 ): Record<string, Gather> {
   const { config: file } = options;
   const outputOf = (...args: string[]) => ran(runCommand, [...args, "--json"], io);
-  const url = () => agentUrl(options, io);
-  const asked = async (path: string) => (await callAgent(await url(), { path }, io.signal)).text;
+  const agent = () => findAgent(options, io);
+  const asked = async (path: string) => (await (await agent()).get(path)).text;
   const hasCertificates = config?.sources.some(({ driver }) => driver.certificates) === true;
   return {
     "versions.json": async () => versions(),
@@ -113,7 +113,7 @@ function partsOf(
     "metrics.txt": () => asked("/metrics"),
     "log.ndjson": async () => {
       try {
-        return (await callWithToken(await url(), { path: "/api/log" }, options, io)).text;
+        return (await (await agent()).control("/api/log")).text;
       } catch (error) {
         // The journal may tell why the agent is not running.
         return await journalLines(io.signal).catch(() => Promise.reject(error));

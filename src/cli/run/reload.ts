@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { formatIssue } from "../../config/nodes/issue.ts";
 import { visible } from "../../lib/text/visible.ts";
-import { type AgentQuery, agentUrl, answerAs, callWithToken } from "../shared/agent-client.ts";
+import { type AgentQuery, findAgent } from "../shared/agent-client.ts";
 import type { Console } from "../terminal/console.ts";
 import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
 import { count, printResult } from "../terminal/text.ts";
@@ -32,9 +32,7 @@ type Answered = z.output<typeof answered>;
  * permission.
  */
 export async function reload(options: AgentQuery, io: Console): Promise<ExitStatus> {
-  const url = await agentUrl(options, io);
-  const called = await callWithToken(url, { method: "POST", path: "/api/reload" }, options, io);
-  const { answer, data } = answerAs(answered, called);
+  const { answer, data } = await (await findAgent(options, io)).askControl("/api/reload", answered, "POST");
   const lines = () => report(data).flatMap((text) => text.split("\n").map(visible));
   printResult(options, answer, lines, io);
   if (data.ok) return exitStatus.done;

@@ -8,6 +8,7 @@ import { lineIn } from "../../config/files/environment.ts";
 import type { Config } from "../../config/format/config.ts";
 import { AgentError, isAgentError, reasonOf } from "../../core/errors.ts";
 import { attempt } from "../../lib/flow/attempt.ts";
+import { bytesOf } from "../../lib/flow/bytes-of.ts";
 import { hostInUrl } from "../../lib/network/listen.ts";
 import { leavesMachine } from "../../lib/network/loopback.ts";
 import type { ListenAddress } from "../../lib/values/fields.ts";
@@ -43,7 +44,7 @@ export async function placeOfAgent(file: string, environment: Console["environme
   return { listen, token, readToken, tls, dataDir: agent.dataDir };
 }
 
-export async function agentUrl({ url, config, caFile }: AgentQuery, { environment }: Console): Promise<string> {
+async function agentUrl({ url, config, caFile }: AgentQuery, { environment }: Console): Promise<string> {
   if (caFile !== undefined) await trustAlso(caFile);
   if (url !== undefined) return url;
   if (config === undefined) return defaultUrl;
@@ -65,7 +66,7 @@ function addressOf({ host, port }: ListenAddress, tls?: Config["http"]["tls"]): 
 }
 
 interface AgentCall {
-  readonly method?: "GET" | "POST";
+  readonly method?: "GET" | "POST" | undefined;
   readonly path: string;
   readonly token?: string | undefined;
   /** Timeout in milliseconds. */
@@ -90,6 +91,47 @@ export async function askAgent<Schema extends z.ZodType>(
   return parsedAnswer(schema, await callAgent(url, { ...call, path }, signal));
 }
 
+/** The agent that a command names. Its calls reject with `AGENT_UNREACHABLE`, `AGENT_REFUSED` or `io.signal.reason`. */
+export async function findAgent(options: AgentQuery, io: Console) {
+  const url = await agentUrl(options, io);
+  const call = (of: AgentCall) => callAgent(url, of, io.signal);
+  /** Any answer, with a token where the agent asks for one. */
+  async function get(path: string): Promise<AgentAnswer> {
+    const answer = await call({ path });
+    return answer.status === 401 ? await callWithToken("read", path) : answer;
+  }
+  /** With `http.token` or the token in the data directory. */
+  async function callWithToken(right: "read" | "change", path: string, method?: "POST"): Promise<AgentAnswer> {
+    const callWith = (token: string | undefined) => call({ method, path, withinMs: controlTimeoutMs, token });
+    let answer = await callWith(await knownToken(options, right, io));
+    if (answer.status === 401) {
+      const { reason, tokenFile } = answerAs(refusal, answer).data;
+      // A token of this machine must not be sent to another one.
+      if (tokenFile === undefined || leavesMachine(url)) throw refused(answer, reason);
+      const token = await tokenIn(tokenFile);
+      if (token === undefined) throw refused(answer, `${reason}; the one in ${tokenFile} cannot be read by this user`);
+      answer = await callWith(token);
+      if (answer.status === 401) throw refused(answer, reason);
+    }
+    const { status, text, origin } = answer;
+    // 422: the request was handled, and the answer describes its error.
+    if (status === 200 || status === 422) return answer;
+    if (status === 403) throw refused(answer, text.slice(0, 200).trim());
+    throw noAgent(`what answers at ${origin} cannot do that: HTTP ${status}`);
+  }
+  const control = (path: string, method?: "POST") => callWithToken("change", path, method);
+  return {
+    url,
+    get,
+    /** The JSON at `path` and its parsed form. */
+    ask: async <Schema extends z.ZodType>(path: string, schema: Schema) => parsedAnswer(schema, await get(path)),
+    /** What only clients with `http.token`, or the token in the data directory, may ask for. */
+    control,
+    askControl: async <Schema extends z.ZodType>(path: string, schema: Schema, method?: "POST") =>
+      answerAs(schema, await control(path, method)),
+  };
+}
+
 function parsedAnswer<Schema extends z.ZodType>(schema: Schema, answer: AgentAnswer) {
   const { status, text, origin } = answer;
   if (status >= 200 && status <= 299) return answerAs(schema, answer);
@@ -98,20 +140,8 @@ function parsedAnswer<Schema extends z.ZodType>(schema: Schema, answer: AgentAns
   throw noAgent(`no agent answers at ${origin}: HTTP ${status} ${text.slice(0, 200).trim()}`);
 }
 
-/** Like `askAgent`; where the agent asks for a token, as `callWithToken`. */
-export async function askAgentAs<Schema extends z.ZodType>(
-  options: AgentQuery,
-  url: string,
-  path: string,
-  schema: Schema,
-  io: Console,
-) {
-  const answer = await callAgent(url, { path }, io.signal);
-  return parsedAnswer(schema, answer.status === 401 ? await callWithToken(url, { path }, options, io, "read") : answer);
-}
-
 /** The JSON and its parsed form. Throws `AGENT_UNREACHABLE` if it is not the JSON of an agent. */
-export function answerAs<Schema extends z.ZodType>(schema: Schema, { text, origin }: AgentAnswer) {
+function answerAs<Schema extends z.ZodType>(schema: Schema, { text, origin }: AgentAnswer) {
   try {
     const answer: unknown = JSON.parse(text);
     return { answer, data: schema.parse(answer) };
@@ -125,7 +155,7 @@ function noAgent(message: string, cause?: unknown): AgentError {
 }
 
 /** Resolves with any answer. Rejects with `AGENT_UNREACHABLE` or `signal.reason`. */
-export async function callAgent(
+async function callAgent(
   url: string,
   { method = "GET", path, token, withinMs = timeoutMs, mostBytes = allTagsBytes }: AgentCall,
   signal: AbortSignal,
@@ -155,14 +185,9 @@ export async function callAgent(
 const allTagsBytes = 64 * 2 ** 20;
 
 async function textOf(answer: AgentReply, mostBytes: number): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of answer.body ?? []) {
-    chunks.push(chunk);
-    bytes += chunk.length;
-    if (bytes > mostBytes) throw new Error(`the answer is longer than ${mostBytes / 2 ** 20} MiB`);
-  }
-  return Buffer.concat(chunks).toString("utf8");
+  const bytes = answer.body ? await bytesOf(answer.body, mostBytes) : Buffer.alloc(0);
+  if (!bytes) throw new Error(`the answer is longer than ${mostBytes / 2 ** 20} MiB`);
+  return bytes.toString("utf8");
 }
 
 export async function tokenOf(tokenFile: string): Promise<string> {
@@ -187,32 +212,6 @@ function causeOf(error: unknown, withinMs: number): string {
 const untrusted = /SELF_SIGNED_CERT|UNABLE_TO_(VERIFY_LEAF_SIGNATURE|GET_ISSUER_CERT)|CERT_SIGNATURE_FAILURE/;
 
 const refusal = z.object({ reason: z.string(), tokenFile: z.string().optional() });
-
-/** Like `callAgent`, with `http.token` or the token in the data directory. Also rejects with `AGENT_REFUSED`. */
-export async function callWithToken(
-  url: string,
-  call: Pick<AgentCall, "method" | "path">,
-  options: AgentQuery,
-  io: Console,
-  right: "read" | "change" = "change",
-): Promise<AgentAnswer> {
-  const ask = (token: string | undefined) => callAgent(url, { ...call, withinMs: controlTimeoutMs, token }, io.signal);
-  let answer = await ask(await knownToken(options, right, io));
-  if (answer.status === 401) {
-    const { reason, tokenFile } = answerAs(refusal, answer).data;
-    // A token of this machine must not be sent to another one.
-    if (tokenFile === undefined || leavesMachine(url)) throw refused(answer, reason);
-    const token = await tokenIn(tokenFile);
-    if (token === undefined) throw refused(answer, `${reason}; the one in ${tokenFile} cannot be read by this user`);
-    answer = await ask(token);
-    if (answer.status === 401) throw refused(answer, reason);
-  }
-  const { status, text, origin } = answer;
-  // 422: the request was handled, and the answer describes its error.
-  if (status === 200 || status === 422) return answer;
-  if (status === 403) throw refused(answer, text.slice(0, 200).trim());
-  throw noAgent(`what answers at ${origin} cannot do that: HTTP ${status}`);
-}
 
 function refused({ origin }: AgentAnswer, reason: string): AgentError {
   return new AgentError("AGENT_REFUSED", `the agent at ${origin} refuses: ${reason}`);
