@@ -1,6 +1,6 @@
 // Reading back data that exceeds the span of one request.
 import { expect, test } from "vitest";
-import { DataRows } from "../../src/cli/data/read-rows.ts";
+import { joinedFrames, rowsOf } from "../../src/cli/data/read-rows.ts";
 import { epochMicros, type InputId, type SignalId } from "../../src/core/point.ts";
 import { itemData, itemSeries, longestSpan, pageEnd, readRollup } from "../../src/upload/signals/item-data.ts";
 import type { DataFrame } from "../../src/wire/results.ts";
@@ -39,9 +39,12 @@ test.for(["1.0", "1.1beta1", "1.1"] as const)(
     const weeks = await frames("P1W");
     expect(weeks.flatMap(({ series }) => series[`${a}_count`] ?? [])).toEqual([1, 1, 1, 1, 1]);
     expect(weeks.length).toBe(apiVersion === "1.1" ? 1 : 3);
-    const rows = new DataRows("csv", ["count", "min", "max", "sum", "avg"]);
-    const window = (await frames("window")).reduce<DataFrame | undefined>(rows.joined.bind(rows), undefined);
-    expect(rows.text(window ?? { times: [], series: {} }, item(a))).toMatch(/^a,[^,]+,5,1,5,15,3\n$/);
+    const window = (await frames("window")).reduce<DataFrame | undefined>(
+      (whole, frame) => joinedFrames(whole, frame),
+      undefined,
+    );
+    const columns = ["count", "min", "max", "sum", "avg"];
+    expect(rowsOf(window ?? { times: [], series: {} }, item(a), "csv", columns)).toMatch(/^a,[^,]+,5,1,5,15,3\n$/);
   },
 );
 

@@ -19,7 +19,7 @@ import { openServiceCaller } from "../shared/service-caller.ts";
 import type { Console } from "../terminal/console.ts";
 import { CommandFailed, type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
 import { count, number } from "../terminal/text.ts";
-import { DataRows, type ReadItem, type ReadQuery, type RowFormat } from "./read-rows.ts";
+import { csvHeader, joinedFrames, type ReadItem, type ReadQuery, type RowFormat, rowsOf } from "./read-rows.ts";
 
 interface ReadOptions {
   readonly config: string;
@@ -93,28 +93,27 @@ async function printRows(
   { from, before, rollup, format }: ReadQuery & { readonly format: RowFormat },
   io: Console,
 ): Promise<boolean> {
-  const rows = new DataRows(format, rollup === undefined ? ["value"] : rollupColumns);
-  if (format === "csv" && items.length > 0) await io.write(rows.header());
+  const columns = rollup === undefined ? ["value"] : rollupColumns;
+  const print = async (frame: DataFrame, printed: readonly ReadItem[]) => {
+    for (const item of printed) {
+      const text = rowsOf(frame, item, format, columns);
+      if (text !== "" && !(await io.write(text))) return false;
+    }
+    return true;
+  };
+  if (format === "csv" && items.length > 0) await io.write(csvHeader(columns));
   for (let first = 0; first < items.length; first += maxSelected.itemsWithData) {
     const some = items.slice(first, first + maxSelected.itemsWithData);
     const query = { items: some.map(({ item }) => item), from, before, rollup };
     let whole: DataFrame | undefined;
     for await (const frame of itemData(caller, query, io.signal)) {
-      if (rollup === "window") whole = rows.joined(whole, frame);
-      else if (!(await printed(rows, frame, some, io))) return false;
+      if (rollup === "window") whole = joinedFrames(whole, frame);
+      else if (!(await print(frame, some))) return false;
       io.progress(`read up to ${frame.times.at(-1) ?? formatTimestamp(from)}`);
     }
-    if (whole && !(await printed(rows, whole, some, io))) return false;
+    if (whole && !(await print(whole, some))) return false;
   }
   io.progress(undefined);
-  return true;
-}
-
-async function printed(rows: DataRows, frame: DataFrame, items: readonly ReadItem[], io: Console): Promise<boolean> {
-  for (const item of items) {
-    const text = rows.text(frame, item);
-    if (text !== "" && !(await io.write(text))) return false;
-  }
   return true;
 }
 

@@ -39,10 +39,9 @@ export async function test(options: TestOptions, io: Console): Promise<ExitStatu
   const owners = new InputOwners();
   const live =
     io.screen && options.once !== true && options.json !== true
-      ? new LiveTable(
+      ? openLiveTable(
           io.screen,
           sources.map(({ name }) => name),
-          cells,
         )
       : undefined;
   const ends = await Promise.all(sources.map((source) => testSource(source, config, owners, options, live, io)));
@@ -60,10 +59,8 @@ async function testSource(
 ): Promise<ExitStatus> {
   const { name, rules, driver } = source;
   const runtime = commandRuntime();
-  const enough = new AbortController();
-  const stop = AbortSignal.any([io.signal, enough.signal, ...(io.unread ? [io.unread] : [])]);
-  const over = once ? runtime.clock.sleep(within, stop).then(() => enough.abort(new Error("silent"))) : undefined;
-  over?.catch(() => {});
+  const ends = [io.unread, once ? AbortSignal.timeout(within) : undefined].filter((each) => each !== undefined);
+  const stop = AbortSignal.any([io.signal, ...ends]);
   const silent = new Set(rules.keys());
   const bad = new Set<number>();
   let refused: readonly RefusedInput[] = [];
@@ -91,8 +88,6 @@ async function testSource(
       if (isAgentError(error)) live?.failed(name, `${error.message}; ${error.hint}`);
       return failure(name, error, live ? { complain() {} } : io);
     }
-  } finally {
-    enough.abort(new Error("the scan is over"));
   }
   for (const tag of silent) {
     const input = rules[tag]?.input ?? "";
@@ -146,60 +141,52 @@ function jsonOf({ tag: _tag, refused: _refused, time, raw, ...rest }: ScanResult
 /** Interval of redrawing, in milliseconds. */
 const everyMs = 200;
 
-export class LiveTable {
-  readonly #screen: Screen;
-  readonly #cells: (result: ScanResult) => readonly string[];
-  readonly #rows = new Map<string, { readonly cells: readonly string[]; readonly good: boolean }>();
-  readonly #states = new Map<string, string>();
-  #readings = 0;
-  #due: NodeJS.Timeout | undefined;
+type LiveTable = ReturnType<typeof openLiveTable>;
 
-  constructor(screen: Screen, sources: readonly string[], cells: (result: ScanResult) => readonly string[]) {
-    this.#screen = screen;
-    this.#cells = cells;
-    for (const source of sources) this.#states.set(source, "connecting");
-    this.#draw();
-  }
+/** A table on the screen with the latest reading of each tag, the bad ones first. */
+function openLiveTable(screen: Screen, sources: readonly string[]) {
+  const rows = new Map<string, { readonly cells: readonly string[]; readonly good: boolean }>();
+  const states = new Map(sources.map((source) => [source, "connecting"]));
+  let count = 0;
+  let due: NodeJS.Timeout | undefined;
+  draw();
 
-  add(source: string, readings: readonly ScanResult[]): void {
-    this.#states.set(source, "reads");
-    this.#readings += readings.length;
-    for (const result of readings) {
-      const { input, tag, address, value } = result;
-      const key = `${source} ${value === undefined ? `${tag} ${address}` : input}`;
-      // Without a value, the row is keyed by its address. It is replaced once the Input ID is known.
-      if (value !== undefined) this.#rows.delete(`${source} ${tag} ${address}`);
-      this.#rows.set(key, { cells: this.#cells(result), good: value !== undefined });
-    }
-    this.#due ??= setTimeout(() => this.#draw(), everyMs);
-  }
-
-  failed(source: string, message: string): void {
-    this.#states.set(source, message);
-    this.#due ??= setTimeout(() => this.#draw(), everyMs);
-  }
-
-  end(): void {
-    this.#draw();
-    clearTimeout(this.#due);
-  }
-
-  #draw(): void {
-    clearTimeout(this.#due);
-    this.#due = undefined;
-    const rows = [...this.#rows.values()].toSorted((a, b) => Number(a.good) - Number(b.good));
-    const silent = [...this.#states]
-      .filter(([, state]) => state !== "reads")
-      .map(([name, state]) => `${name}: ${state}`);
+  function draw(): void {
+    clearTimeout(due);
+    due = undefined;
+    const sorted = [...rows.values()].toSorted((a, b) => Number(a.good) - Number(b.good));
+    const silent = [...states].filter(([, state]) => state !== "reads").map(([name, state]) => `${name}: ${state}`);
     // Lines for the head, silent sources, rows, and the number of hidden rows.
-    const room = Math.max(1, this.#screen.rows - 3 - silent.length);
-    const shown = rows.slice(0, room);
-    const good = rows.filter((row) => row.good).length;
-    this.#screen.draw([
-      `${good} of ${rows.length} with a good value, ${this.#readings} readings; ^C ends it`,
+    const shown = sorted.slice(0, Math.max(1, screen.rows - 3 - silent.length));
+    const good = sorted.filter((row) => row.good).length;
+    screen.draw([
+      `${good} of ${sorted.length} with a good value, ${count} readings; ^C ends it`,
       ...silent.map(visible),
-      ...columns(shown.map(({ cells }) => cells)),
-      ...(rows.length > shown.length ? [`  and ${rows.length - shown.length} more; --source shows one source`] : []),
+      ...columns(shown.map((row) => row.cells)),
+      ...(sorted.length > shown.length
+        ? [`  and ${sorted.length - shown.length} more; --source shows one source`]
+        : []),
     ]);
   }
+
+  return {
+    add(source: string, readings: readonly ScanResult[]): void {
+      states.set(source, "reads");
+      count += readings.length;
+      for (const result of readings) {
+        const { input, tag, address, value } = result;
+        const key = `${source} ${value === undefined ? `${tag} ${address}` : input}`;
+        // Without a value, the row is keyed by its address. It is replaced once the Input ID is known.
+        if (value !== undefined) rows.delete(`${source} ${tag} ${address}`);
+        rows.set(key, { cells: cells(result), good: value !== undefined });
+      }
+      due ??= setTimeout(draw, everyMs);
+    },
+    failed(source: string, message: string): void {
+      states.set(source, message);
+      due ??= setTimeout(draw, everyMs);
+    },
+    /** Draws the latest state. */
+    end: draw,
+  };
 }
