@@ -7,14 +7,14 @@ import type { BrowsedNode, ExploredNode, KnownCertificate } from "../core/commis
 import { isAgentError, reasonOf, remedyOf } from "../core/errors.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Source } from "../core/source.ts";
-import { orAbort } from "../lib/flow/abort.ts";
+import { deadline, orAbort } from "../lib/flow/abort.ts";
 import { withoutSecrets } from "../lib/text/without-secrets.ts";
 import { drivers } from "../source/registry.ts";
 import { loadWith, newFile, obstacleTo } from "./change/config-files.ts";
 import { type ConfigPlace, type Proposal, propose } from "./change/proposal.ts";
 import { type ReloadResult, write } from "./change/write.ts";
 import { undecided, withAccess } from "./device/contact.ts";
-import { Looks } from "./device/looks.ts";
+import { type Look, Looks } from "./device/looks.ts";
 import { addressExamples, certificateStores, knownCertificates } from "./device/protocols.ts";
 import * as requests from "./device/requests.ts";
 import { addressTarget, sourceTarget } from "./device/target.ts";
@@ -45,88 +45,57 @@ const withinMs = 20_000;
 const mostRequests = 8;
 const longestValue = 200;
 
-/** Disposing it closes every connection. */
-export class Discover implements AsyncDisposable {
-  readonly #parts: DiscoverParts;
-  readonly #runtime: Runtime;
-  readonly #looks: Looks;
-  readonly #actions: Readonly<Record<string, Action>>;
-  #requests = 0;
-  /** Writes take turns. Resolves when the last one has ended. */
-  #writing: Promise<void> = Promise.resolve();
+export type Discover = ReturnType<typeof openDiscover>;
 
-  constructor(parts: DiscoverParts, runtime: Runtime) {
-    this.#parts = parts;
-    this.#runtime = runtime;
-    this.#looks = new Looks(runtime);
-    this.#actions = {
-      places: () => this.#places(),
-      open: (body, signal) => this.#with(requests.openRequest, body, (wish) => this.#openLook(wish, signal)),
-      close: (body) =>
-        this.#with(requests.closeRequest, body, async ({ look }) => {
-          await this.#looks.close(look);
-          return done({});
-        }),
-      list: (body, signal) => this.#with(requests.listRequest, body, (wish) => this.#list(wish, signal)),
-      values: (body, signal) => this.#with(requests.valuesRequest, body, (wish) => this.#values(wish, signal)),
-      propose: (body) =>
-        this.#with(requests.proposeRequest, body, async (wish) => {
-          const look = this.#looks.find(wish.look);
-          return look ? done(this.#shown(await propose(look, wish, this.#parts))) : gone;
-        }),
-      write: (body, signal) =>
-        this.#with(requests.writeRequest, body, (wish) => this.#inTurn(() => this.#write(wish), signal)),
-      trust: (body) => this.#with(requests.trustRequest, body, (wish) => this.#trust(wish)),
+/** Disposing it closes every connection. */
+export function openDiscover(parts: DiscoverParts, runtime: Runtime) {
+  const { file, environment } = parts;
+  const looks = new Looks(runtime);
+  let runningRequests = 0;
+  /** Writes take turns. Resolves when the last one has ended. */
+  let writing: Promise<void> = Promise.resolve();
+  const actions: Readonly<Record<string, Action>> = {
+    places,
+    open: on(requests.openRequest, openLook),
+    close: on(requests.closeRequest, async ({ look }) => {
+      await looks.close(look);
+      return done({});
+    }),
+    list: onLook(requests.listRequest, async (look, { look: _look, search, ...query }, signal) => {
+      const words = search.toLowerCase().split(/\s+/).filter(Boolean);
+      const { nodes, ...rest } = await look.explorer.list({ ...query, search: words }, signal);
+      return done({ ...rest, nodes: nodes.map(shownNode) });
+    }),
+    values: onLook(requests.valuesRequest, async (look, { keys }, signal) => {
+      const values = await look.explorer.values(keys, signal);
+      return done({ values: Object.fromEntries([...values].map(([key, value]) => [key, shownValue(value)])) });
+    }),
+    propose: onLook(requests.proposeRequest, async (look, wish) => done(shown(await propose(look, wish, parts)))),
+    write: on(requests.writeRequest, (wish, signal) => inTurn(() => writeTags(wish), signal)),
+    trust: on(requests.trustRequest, trust),
+  };
+
+  function on<T>(schema: z.ZodType<T>, act: (wish: T, signal: AbortSignal) => Promise<DiscoverAnswer>): Action {
+    return async (body, signal) => {
+      const wish = schema.safeParse(body);
+      if (wish.success) return await act(wish.data, signal);
+      const [issue] = wish.error.issues;
+      return failed(400, `${issue?.path.join(".") ?? ""} ${issue?.message ?? "is invalid"}`.trim());
     };
   }
 
-  /** Names of the requests. */
-  static readonly actions = ["places", "open", "close", "list", "values", "propose", "write", "trust"] as const;
-
-  /** `signal`: the page is gone. Rejects only for defects. */
-  async answer(action: string, body: unknown, signal: AbortSignal): Promise<DiscoverAnswer> {
-    const act = Object.hasOwn(this.#actions, action) ? this.#actions[action] : undefined;
-    if (!act) return failed(404, "there is no such request");
-    if (this.#requests >= mostRequests) return failed(503, "too many requests at once", "try again in a moment");
-    this.#requests++;
-    const isChange = changes.includes(action);
-    const ended = new AbortController();
-    const late = new AbortController();
-    this.#runtime.clock.sleep(withinMs, ended.signal).then(
-      () => late.abort(new Error("the time limit of the request is over")),
-      () => {},
-    );
-    const bound = AbortSignal.any([signal, late.signal]);
-    try {
-      const answer = act(body, bound);
-      return await (isChange ? answer : orAbort(answer, bound));
-    } catch (error) {
-      if (!isChange && late.signal.aborted)
-        return failed(422, `no answer within ${withinMs / 1_000} s`, "the device may be overloaded");
-      if (!isChange && signal.aborted) return failed(410, "the page has left");
-      if (!isAgentError(error)) {
-        const code = error instanceof Error && "code" in error ? error.code : undefined;
-        if (typeof code !== "string" || !(error instanceof Error)) throw error;
-        return failed(422, withoutSecrets(reasonOf(error)), remedyOf(error));
-      }
-      const issues = configIssues(error).map(formatIssue);
-      return failed(422, withoutSecrets([error.message, ...issues].join("\n")), error.hint);
-    } finally {
-      ended.abort();
-      this.#requests--;
-    }
-  }
-
-  async #with<T>(schema: z.ZodType<T>, body: unknown, act: (wish: T) => Promise<DiscoverAnswer>) {
-    const wish = schema.safeParse(body);
-    if (wish.success) return await act(wish.data);
-    const [issue] = wish.error.issues;
-    return failed(400, `${issue?.path.join(".") ?? ""} ${issue?.message ?? "is invalid"}`.trim());
+  function onLook<T extends { readonly look: string }>(
+    schema: z.ZodType<T>,
+    act: (look: Look, wish: T, signal: AbortSignal) => Promise<DiscoverAnswer>,
+  ): Action {
+    return on(schema, async (wish, signal) => {
+      const look = looks.find(wish.look);
+      return look ? await act(look, wish, signal) : gone;
+    });
   }
 
   /** What the page shows first: sources, protocols, and whether anything can be written. */
-  async #places(): Promise<DiscoverAnswer> {
-    const { file, environment } = this.#parts;
+  async function places(): Promise<DiscoverAnswer> {
     const example = newFile(file, environment, "tagferry-example");
     const main = resolve(environment.cwd, file);
     const { config } = await loadWith(file, environment);
@@ -142,28 +111,33 @@ export class Discover implements AsyncDisposable {
         .map(({ schemes, type, example: { protocol } }) => ({ type, protocol, schemes })),
       templateNames,
       obstacle: await obstacleTo(example, main, included),
-      waiting: await this.#waiting(),
+      waiting: await waiting(),
     });
   }
 
-  async #openLook(wish: requests.OpenRequest, signal: AbortSignal): Promise<DiscoverAnswer> {
-    const { file, environment } = this.#parts;
+  async function openLook(wish: requests.OpenRequest, signal: AbortSignal): Promise<DiscoverAnswer> {
     const { source, url } = wish;
     if ((source === undefined) === (url === undefined)) return failed(400, "needs either source or url");
     const { config } = await loadWith(file, environment);
     const { dataDir, name: agent } = config.agent;
     let found = url === undefined ? undefined : addressTarget(url, "the fields below");
     if (found && url !== undefined) {
-      const known = () => knownCertificates(dataDir);
-      const decision = await undecided(found.driver, { ...wish, url }, known, this.#runtime, signal);
+      const { driver } = found;
+      const decision = await undecided(
+        { ...wish, url },
+        {
+          offered: async () => await driver.endpoints?.({ url }, runtime, signal),
+          known: () => knownCertificates(dataDir),
+        },
+      );
       if (decision) return { status: 200, body: { ok: false, decision } };
       const own = { sharedDir: dataDir, agent, configFile: resolve(environment.cwd, file) };
-      found = { ...found, target: withAccess(found.driver, { ...found.target, ...own }, wish) };
+      found = { driver, target: withAccess(driver, { ...found.target, ...own }, wish) };
     }
     const place = found ?? sourceTarget(config, { file, source: source ?? "" });
-    const running = () => this.#parts.running(place.driver.type);
+    const running = () => parts.running(place.driver.type);
     try {
-      const look = await this.#looks.open({ ...place, target: { ...place.target, running }, source }, signal);
+      const look = await looks.open({ ...place, target: { ...place.target, running }, source }, signal);
       const { id, driver, target } = look;
       return done({
         look: id,
@@ -176,80 +150,65 @@ export class Discover implements AsyncDisposable {
     } catch (error) {
       if (!isAgentError(error, "SOURCE_REFUSED")) throw error;
       // A refused certificate waits here until a person has compared it.
-      return failed(422, withoutSecrets(error.message), error.hint, { waiting: await this.#waiting() });
+      return failed(422, withoutSecrets(error.message), error.hint, { waiting: await waiting() });
     }
   }
 
-  async #list({ look: id, search, ...query }: z.output<typeof requests.listRequest>, signal: AbortSignal) {
-    const look = this.#looks.find(id);
+  async function writeTags(wish: requests.WriteRequest): Promise<DiscoverAnswer> {
+    const look = looks.find(wish.look);
     if (!look) return gone;
-    const words = search.toLowerCase().split(/\s+/).filter(Boolean);
-    const { nodes, ...rest } = await look.explorer.list({ ...query, search: words }, signal);
-    return done({ ...rest, nodes: nodes.map(shownNode) });
-  }
-
-  async #values({ look: id, keys }: z.output<typeof requests.valuesRequest>, signal: AbortSignal) {
-    const look = this.#looks.find(id);
-    if (!look) return gone;
-    const values = await look.explorer.values(keys, signal);
-    return done({ values: Object.fromEntries([...values].map(([key, value]) => [key, shownValue(value)])) });
-  }
-
-  async #write(wish: requests.WriteRequest): Promise<DiscoverAnswer> {
-    const look = this.#looks.find(wish.look);
-    if (!look) return gone;
-    const proposal = await propose(look, wish, this.#parts);
-    const stale = { stale: true, proposal: this.#shown(proposal) };
+    const proposal = await propose(look, wish, parts);
+    const stale = { stale: true, proposal: shown(proposal) };
     const changed = "the file has changed since the difference was shown; nothing was written";
     if (proposal.base !== wish.base || proposal.result !== wish.result) return failed(409, changed, undefined, stale);
-    const { file, source, inputs, obstacle, errors } = proposal;
+    const { file: target, source, inputs, obstacle, errors } = proposal;
     if (obstacle) return failed(422, obstacle.reason, obstacle.steps.join("\n"));
     if (errors.length > 0)
       return failed(422, "the configuration would be invalid; nothing was written", errors.join("\n"));
-    const written = await write(proposal, this.#parts.reload);
+    const written = await write(proposal, parts.reload);
     if (written.outcome === "stale") return failed(409, changed, undefined, stale);
     const { outcome, reload } = written;
-    this.#runtime.log.info(
-      { part: "web", file, source, tags: inputs.length, outcome },
+    runtime.log.info(
+      { part: "web", file: target, source, tags: inputs.length, outcome },
       "tags were written by the page",
     );
     if (outcome === "refused")
-      return failed(422, `the agent refused it, and ${file} is as it was: ${reload.reason ?? ""}`, undefined, {
+      return failed(422, `the agent refused it, and ${target} is as it was: ${reload.reason ?? ""}`, undefined, {
         reload,
       });
-    return done({ file, source, inputs, reload });
+    return done({ file: target, source, inputs, reload });
   }
 
-  async #trust({ sha256, decision }: z.output<typeof requests.trustRequest>): Promise<DiscoverAnswer> {
-    const { config } = await loadWith(this.#parts.file, this.#parts.environment);
+  async function trust({ sha256, decision }: z.output<typeof requests.trustRequest>): Promise<DiscoverAnswer> {
+    const { config } = await loadWith(file, environment);
     const act = decision === "accept" ? "trust" : "reject";
     const found = await Promise.all(certificateStores().map((store) => store[act](config.agent.dataDir, sha256)));
     if (!found.includes(true)) return failed(422, "there is no such certificate", "connect once more");
-    this.#runtime.log.info({ part: "web", sha256, decision }, "a certificate was decided on by the page");
-    return done({ waiting: await this.#waiting() });
+    runtime.log.info({ part: "web", sha256, decision }, "a certificate was decided on by the page");
+    return done({ waiting: await waiting() });
   }
 
-  async #waiting(): Promise<readonly KnownCertificate[]> {
-    const { config } = await loadWith(this.#parts.file, this.#parts.environment);
+  async function waiting(): Promise<readonly KnownCertificate[]> {
+    const { config } = await loadWith(file, environment);
     const known = await knownCertificates(config.agent.dataDir);
     return known.filter(({ state }) => state === "rejected").slice(0, 50);
   }
 
-  #shown({ before, after: _after, secret, checksum, ...rest }: Proposal) {
+  function shown({ before, after: _after, secret, checksum, ...rest }: Proposal) {
     return {
       ...rest,
       isNew: before === undefined,
       secretFile: secret?.file,
       /** The configuration was edited since it was loaded: a reload applies these changes, too. */
-      otherChanges: checksum !== this.#parts.checksum(),
+      otherChanges: checksum !== parts.checksum(),
     };
   }
 
   /** `signal` ends the wait for the turn. */
-  async #inTurn(work: () => Promise<DiscoverAnswer>, signal: AbortSignal): Promise<DiscoverAnswer> {
-    const before = this.#writing;
+  async function inTurn(work: () => Promise<DiscoverAnswer>, signal: AbortSignal): Promise<DiscoverAnswer> {
+    const before = writing;
     const turn = Promise.withResolvers<void>();
-    this.#writing = before.then(() => turn.promise);
+    writing = before.then(() => turn.promise);
     try {
       const hasTurn = await orAbort(before, signal).then(
         () => true,
@@ -262,9 +221,35 @@ export class Discover implements AsyncDisposable {
     }
   }
 
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.#looks[Symbol.asyncDispose]();
+  /** `signal`: the page is gone. Rejects only for defects. */
+  async function answer(action: string, body: unknown, signal: AbortSignal): Promise<DiscoverAnswer> {
+    const act = Object.hasOwn(actions, action) ? actions[action] : undefined;
+    if (!act) return failed(404, "there is no such request");
+    if (runningRequests >= mostRequests) return failed(503, "too many requests at once", "try again in a moment");
+    runningRequests++;
+    const isChange = changes.includes(action);
+    const late = new Error("the time limit of the request is over");
+    using bound = deadline(withinMs, signal, () => late, runtime.clock);
+    try {
+      const answer = act(body, bound.signal);
+      return await (isChange ? answer : orAbort(answer, bound.signal));
+    } catch (error) {
+      if (!isChange && bound.signal.reason === late)
+        return failed(422, `no answer within ${withinMs / 1_000} s`, "the device may be overloaded");
+      if (!isChange && signal.aborted) return failed(410, "the page has left");
+      if (!isAgentError(error)) {
+        const code = error instanceof Error && "code" in error ? error.code : undefined;
+        if (typeof code !== "string" || !(error instanceof Error)) throw error;
+        return failed(422, withoutSecrets(reasonOf(error)), remedyOf(error));
+      }
+      const issues = configIssues(error).map(formatIssue);
+      return failed(422, withoutSecrets([error.message, ...issues].join("\n")), error.hint);
+    } finally {
+      runningRequests--;
+    }
   }
+
+  return { answer, [Symbol.asyncDispose]: () => looks[Symbol.asyncDispose]() };
 }
 
 const gone = failed(410, "this connection was closed", "connect again", { gone: true });

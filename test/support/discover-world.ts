@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { processEnvironment } from "../../src/config/files/environment.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { Secret } from "../../src/core/secret.ts";
-import { Discover, type DiscoverParts } from "../../src/discover/discover.ts";
+import { type Discover, type DiscoverParts, openDiscover } from "../../src/discover/discover.ts";
 import type { Control } from "../../src/web/control.ts";
 import { openWeb } from "../../src/web/server.ts";
 import { head } from "./config.ts";
@@ -62,7 +62,7 @@ export async function discoverWorld(options: DiscoverOptions = {}): Promise<Disc
     });
   const { checksum } = await loadConfig(file, environment);
   const { running = () => [] } = options;
-  const discover = opening.use(new Discover({ file, environment, reload, checksum: () => checksum, running }, runtime));
+  const discover = opening.use(openDiscover({ file, environment, reload, checksum: () => checksum, running }, runtime));
   const control: Control = {
     tokens: [new Secret(discoverToken)],
     tokenFile: folder.file("control.token"),

@@ -1,12 +1,19 @@
 // The questions of `tagferry init` about one source, and the tags found there.
 import { dirname, resolve } from "node:path";
 import { sourceName } from "../../config/format/file-schema.ts";
-import type { BrowsedNode, BrowseTarget, OfferedEndpoint } from "../../core/commissioning.ts";
+import type { BrowsedNode, BrowseTarget } from "../../core/commissioning.ts";
+import type { Driver } from "../../core/driver.ts";
 import { AgentError, isAgentError } from "../../core/errors.ts";
-import { addressOverTls, driverOfAddress, hasOption, knownCertificates } from "../../discover/device/protocols.ts";
+import {
+  type Contact,
+  type ContactFacts,
+  type Decision,
+  undecided,
+  withAccess,
+} from "../../discover/device/contact.ts";
+import { driverOfAddress, hasOption, knownCertificates } from "../../discover/device/protocols.ts";
 import { browsedYaml } from "../../discover/tags/browsed.ts";
 import { configuredUrl, type InitSource } from "../../discover/tags/source-yaml.ts";
-import { leavesMachine } from "../../lib/network/loopback.ts";
 import { visible } from "../../lib/text/visible.ts";
 import { commandRuntime } from "../shared/command-runtime.ts";
 import { count } from "../terminal/text.ts";
@@ -29,44 +36,49 @@ export async function askSource(
   given: SourceAnswers,
   interview: SourceInterview,
 ): Promise<{ source: InitSource; secret?: InitSecret }> {
-  const { url: address } = given;
+  const { url: address, securityMode, trust, allowInsecurePassword: insecure } = given;
+  const { agent, dataDir: sharedDir, target: configFile } = interview;
   const driver = driverOfAddress(address);
   const type = driver?.type ?? "simulator";
   const usual = freeName(type, interview.sources);
   const name = given.name === undefined ? usual : await nameOf(given.name, interview);
-  if (type === "simulator") return { source: { name, type } };
+  if (!driver) return { source: { name, type } };
   const url = configuredUrl(address);
   // The unit in the address identifies the device, and the protocol has no login.
-  if (driver?.device?.includes("unit") === true) {
+  if (driver.device?.includes("unit") === true) {
     const place = await withUnit(address, interview);
     const anyUnit = /[?&]replyUnit=any(&|$)/.test(address);
     return { source: { name, type, url, anyUnit, tags: await lookAt({ url: place }, interview) } };
   }
   const caFile = await caFileOf(given, interview);
-  const contact = interview.offline ? undefined : await firstContact(given, interview);
-  const securityMode = contact ? contact.securityMode : given.securityMode;
-  const access: Omit<BrowseTarget, "url"> = {
-    ...contact?.target,
-    ...(caFile !== undefined && { options: { caFile } }),
-  };
-  const username = await usernameOf(given, interview);
-  const found = { name, type, url, securityMode, caFile };
-  if (username === "") return { source: { ...found, tags: await lookAt({ url: address, ...access }, interview) } };
-  if (!(await loginAllowed(given, interview))) return { source: found };
-  const secret = await passwordOf(given, name, interview);
-  // Not every protocol has this option.
-  const insecureAnswer = driver && hasOption(driver, "allowInsecurePassword") ? given.allowInsecurePassword : undefined;
-  const { trust, allowInsecurePassword = insecureAnswer } =
-    contact?.securityMode === "none" ? await passwordWithoutSecurity(given, contact, interview) : {};
-  const login: BrowseTarget = {
+  const facts = factsOf(driver, address, interview);
+  const wish: Contact = {
     url: address,
-    ...access,
-    username,
-    ...(secret.value !== undefined && { password: secret.value }),
-    ...(trust !== undefined && { trust }),
-    ...(allowInsecurePassword === true && { options: { ...access.options, allowInsecurePassword } }),
+    securityMode,
+    trust: trust?.replaceAll(":", "").toLowerCase(),
+    allowInsecurePassword: insecure,
   };
-  const tags = await lookAt(login, interview);
+  const { decided, declined } = await decideAll(wish, facts, given, interview);
+  const username = await usernameOf(given, interview);
+  const target = { url: address, sharedDir, agent, configFile, ...(caFile !== undefined && { options: { caFile } }) };
+  const found = { name, type, url, securityMode: decided.securityMode, caFile };
+  if (username === "")
+    return { source: { ...found, tags: await lookAt(withAccess(driver, target, decided), interview) } };
+  // What was declined is not asked again. The consent to a password comes before the password.
+  const left = declined ? { ...facts, offered: async () => undefined } : facts;
+  const login = await decideAll({ ...decided, username, password: "" }, left, given, interview);
+  if (login.declined?.kind === "clearPassword" && login.declined.secureUrl !== undefined) {
+    interview.io.complain(
+      `  The source is written without a login; if the broker offers TLS, write url: ${login.declined.secureUrl}, with username and password`,
+    );
+    return { source: found };
+  }
+  const secret = await passwordOf(given, name, interview);
+  const access = { ...login.decided, password: secret.value };
+  const tags = await lookAt(withAccess(driver, target, access), interview);
+  // Not every protocol has this option.
+  const hasConsent = hasOption(driver, "allowInsecurePassword") && access.allowInsecurePassword === true;
+  const allowInsecurePassword = hasConsent || undefined;
   return { source: { ...found, username, password: secret.reference, allowInsecurePassword, tags }, secret };
 }
 
@@ -148,124 +160,78 @@ export function freeName(type: string, others: readonly InitSource[]): string {
 const unitOrAll: Judge = (text) =>
   text === "all" || (/^\d{1,3}$/.test(text) && Number(text) <= 255) ? undefined : "must be 0 to 255, or all";
 
-// Decides in `init`, before the first connection to a server: accept its certificate, or connect without security.
-interface FirstContact {
-  /** `security.mode` of the source; undefined: the best that the server offers. */
-  readonly securityMode: SourceAnswers["securityMode"];
-  readonly target: Omit<BrowseTarget, "url">;
-  /** Empty: the protocol has no endpoints, or the request for them failed. */
-  readonly offered: readonly OfferedEndpoint[];
+/** The endpoints are requested once. Browsing reports to the operator why a request for them fails. */
+function factsOf(driver: Driver, url: string, { io, offline, dataDir }: SourceInterview): ContactFacts {
+  const request = async () => {
+    try {
+      return offline ? undefined : await driver.endpoints?.({ url }, commandRuntime(), io.signal);
+    } catch (error) {
+      if (!isAgentError(error)) throw error;
+      return undefined;
+    }
+  };
+  let offered: ReturnType<typeof request> | undefined;
+  return { offered: () => (offered ??= request()), known: () => knownCertificates(dataDir) };
 }
 
-/** Asks nothing if the protocol has no endpoints or the request for them fails. Rejects as `answer` does. */
-async function firstContact(given: SourceAnswers, interview: SourceInterview): Promise<FirstContact> {
-  const { url, securityMode } = given;
-  const { agent, dataDir, target: configFile } = interview;
-  const driver = driverOfAddress(url);
-  if (!driver?.endpoints) return { securityMode, target: {}, offered: [] };
-  const target = { agent, sharedDir: dataDir, configFile, ...(securityMode && { security: { mode: securityMode } }) };
-  let offered: readonly OfferedEndpoint[];
-  try {
-    offered = await driver.endpoints({ url }, commandRuntime(), interview.io.signal);
-  } catch (error) {
-    // Browsing reports the error to the operator.
-    if (!isAgentError(error)) throw error;
-    return { securityMode, target, offered: [] };
+/** Has the operator decide what is left to decide, up to what is declined. Rejects as `answer` does. */
+async function decideAll(wish: Contact, facts: ContactFacts, given: SourceAnswers, interview: SourceInterview) {
+  let decided = wish;
+  for (;;) {
+    const declined = await undecided(decided, facts);
+    if (!declined) return { decided };
+    const { notes = [], text, decision, answer: more } = questionOf(declined, given);
+    if (!interview.unattended) for (const note of notes) interview.io.complain(note);
+    if (!(await confirmed({ text, decision }, interview))) return { decided, declined };
+    decided = { ...decided, ...more };
   }
-  const secure = offered.find((endpoint) => endpoint.secure);
-  if (secure && securityMode !== "none") {
-    const compared = await comparedCertificate(secure, given, interview);
-    return { securityMode, target: { ...target, ...compared }, offered };
-  }
-  if (securityMode !== undefined) return { securityMode, target, offered };
-  if (!interview.unattended)
-    interview.io.complain("  The server offers no security: everything can be read and changed on the way.");
-  const withoutSecurity = await confirmed(
-    {
+}
+
+interface DecisionQuestion {
+  /** Lines before the question. */
+  readonly notes?: readonly string[];
+  readonly text: string;
+  /** As in `Question`. */
+  readonly decision: string;
+  /** What a yes adds. */
+  readonly answer: Partial<Contact>;
+}
+
+/** Throws `CONFIG_INVALID` if the server shows another certificate than the given one. */
+function questionOf(decision: Decision, { url, trust }: SourceAnswers): DecisionQuestion {
+  if (decision.kind === "noSecurity")
+    return {
+      notes: ["  The server offers no security: everything can be read and changed on the way."],
       text: "  Read it without security?",
       decision: `${url} offers no security: everything can be read and changed on the way; --security-mode none reads it all the same`,
-    },
-    interview,
-  );
-  if (!withoutSecurity) return { securityMode, target, offered };
-  return { securityMode: "none", target: { ...target, security: { mode: "none" } }, offered };
-}
-
-/**
- * Without channel security, a password needs a compared server certificate or consent to clear text. Rejects as
- * `answer` does.
- */
-async function passwordWithoutSecurity(
-  given: SourceAnswers,
-  { offered }: FirstContact,
-  interview: SourceInterview,
-): Promise<Pick<BrowseTarget, "trust"> & { readonly allowInsecurePassword?: true }> {
-  const { url, allowInsecurePassword } = given;
-  const [endpoint] = offered.filter(
-    ({ logins, security }) => security.startsWith("none") && logins.includes("username"),
-  );
-  if (allowInsecurePassword === true) return { allowInsecurePassword };
-  if (!endpoint) return {};
-  if (endpoint.passwordInClear !== true) return await comparedCertificate(endpoint, given, interview);
-  const allowed = await confirmed(
-    {
-      text: "  The password would go in clear text: everybody on the way can read it. Send it all the same?",
-      decision: `${url} takes the password in clear text only: everybody on the way can read it; --allow-insecure-password sends it all the same`,
-    },
-    interview,
-  );
-  return allowed ? { allowInsecurePassword: true } : {};
-}
-
-/** Whether credentials may go to `url`: it is encrypted, local, or the operator agreed. Rejects as `answer` does. */
-async function loginAllowed({ url, allowInsecurePassword }: SourceAnswers, interview: Interview): Promise<boolean> {
-  const secure = addressOverTls(url);
-  if (allowInsecurePassword === true || secure === undefined || !leavesMachine(url)) return true;
-  const allowed = await confirmed(
-    {
-      text: "  The connection is not encrypted: everybody on the way can read the password. Send it all the same?",
-      decision: `${url} is not encrypted: everybody on the way can read the password; use ${secure} if the broker offers it, or --allow-insecure-password to send it all the same`,
-    },
-    interview,
-  );
-  if (!allowed)
-    interview.io.complain(
-      `  The source is written without a login; if the broker offers TLS, write url: ${secure}, with username and password`,
-    );
-  return allowed;
-}
-
-/** Empty if the agent already trusts the certificate, or the operator does not. Rejects as `answer` does. */
-async function comparedCertificate(
-  endpoint: OfferedEndpoint,
-  { url, trust: given }: SourceAnswers,
-  interview: SourceInterview,
-): Promise<Pick<BrowseTarget, "trust">> {
-  const { certificate: thumbprint, sha256 } = endpoint;
-  if (thumbprint === undefined) return {};
+      answer: { securityMode: "none" },
+    };
+  if (decision.kind === "clearPassword")
+    return {
+      ...(decision.secureUrl === undefined
+        ? {
+            text: "  The password would go in clear text: everybody on the way can read it. Send it all the same?",
+            decision: `${url} takes the password in clear text only: everybody on the way can read it; --allow-insecure-password sends it all the same`,
+          }
+        : {
+            text: "  The connection is not encrypted: everybody on the way can read the password. Send it all the same?",
+            decision: `${url} is not encrypted: everybody on the way can read the password; use ${decision.secureUrl} if the broker offers it, or --allow-insecure-password to send it all the same`,
+          }),
+      answer: { allowInsecurePassword: true },
+    };
+  const { sha256, thumbprint, subject, validFrom, validTo } = decision.certificate;
   const certificate = [
     `    thumbprint  ${thumbprint}`,
-    `    subject     ${endpoint.subject}`,
-    `    valid       ${endpoint.validFrom} to ${endpoint.validTo}`,
+    `    subject     ${subject}`,
+    `    valid       ${validFrom} to ${validTo}`,
   ].map(visible);
-  if (given !== undefined) {
-    const plain = given.replaceAll(":", "").toLowerCase();
-    if (plain === thumbprint || plain === sha256) return { trust: thumbprint };
-    const message = `--trust ${given}: the server shows another certificate\n${certificate.join("\n")}`;
-    throw new AgentError("CONFIG_INVALID", message);
-  }
-  const known = await knownCertificates(interview.dataDir);
-  if (known.some((each) => each.state === "trusted" && each.thumbprint === thumbprint)) return {};
-  if (!interview.unattended) {
-    interview.io.complain("  The server shows this certificate; compare it with what the server itself displays:");
-    for (const line of certificate) interview.io.complain(line);
-  }
-  const trusted = await confirmed(
-    {
-      text: "  Is it the same, and shall the agent trust it?",
-      decision: `${url} shows a certificate that the agent does not trust yet\n${certificate.join("\n")}\n  compare it with what the server itself displays; --trust ${thumbprint} trusts it`,
-    },
-    interview,
-  );
-  return trusted ? { trust: thumbprint } : {};
+  const lines = certificate.join("\n");
+  if (trust !== undefined)
+    throw new AgentError("CONFIG_INVALID", `--trust ${trust}: the server shows another certificate\n${lines}`);
+  return {
+    notes: ["  The server shows this certificate; compare it with what the server itself displays:", ...certificate],
+    text: "  Is it the same, and shall the agent trust it?",
+    decision: `${url} shows a certificate that the agent does not trust yet\n${lines}\n  compare it with what the server itself displays; --trust ${thumbprint} trusts it`,
+    answer: { trust: sha256 },
+  };
 }

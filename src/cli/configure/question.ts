@@ -30,7 +30,7 @@ interface Question {
   readonly text: string;
   /** The default, taken on Enter. */
   readonly usual?: string | undefined;
-  /** Left out: any text is valid. */
+  /** Undefined: any text is valid. */
   readonly judge?: Judge;
   /** The answer from a flag or the answers file; the question is then not asked. */
   readonly given?: string | undefined;

@@ -15,7 +15,7 @@ import { tagText } from "../../config/sources/tag-places.ts";
 import { isAgentError, reasonOf } from "../../core/errors.ts";
 import type { Logger, Runtime } from "../../core/runtime.ts";
 import { knownCertificates } from "../../discover/device/protocols.ts";
-import { Discover } from "../../discover/discover.ts";
+import { openDiscover } from "../../discover/discover.ts";
 import { whenAborted } from "../../lib/flow/abort.ts";
 import { countRejects, RejectFiles } from "../../upload/rejects/reject-files.ts";
 import type { DetailOptions } from "../../web/details.ts";
@@ -89,7 +89,7 @@ export async function openPage(
   const { environment } = io;
   const checksum = () => agent.config().checksum;
   const running = (type: string) => agent.connections(type);
-  const discover = opening.use(new Discover({ file, environment, reload, checksum, running }, runtime));
+  const discover = opening.use(openDiscover({ file, environment, reload, checksum, running }, runtime));
   const control = opening.use(await openControlToken(config.agent.dataDir, log));
   const web = opening.use(
     await openWeb(

@@ -1,7 +1,6 @@
 // Decides what a person must decide before the first connection to a typed address. `init` asks the same.
 import type { BrowseTarget, KnownCertificate, OfferedEndpoint } from "../../core/commissioning.ts";
 import type { Driver } from "../../core/driver.ts";
-import type { Runtime } from "../../core/runtime.ts";
 import { leavesMachine } from "../../lib/network/loopback.ts";
 import { addressOverTls, hasOption } from "./protocols.ts";
 import type { OpenRequest } from "./requests.ts";
@@ -17,47 +16,49 @@ export type Decision =
 
 type ShownCertificate = Pick<KnownCertificate, "sha256" | "thumbprint" | "subject" | "validFrom" | "validTo">;
 
-/** Undefined: nothing is left to decide. Rejects as `Driver.endpoints` does. */
+/** An address, with what a person has typed and decided. */
+export interface Contact extends Pick<OpenRequest, Exclude<keyof OpenRequest, "source" | "url">> {
+  readonly url: string;
+}
+
+/** What a decision depends on. */
+export interface ContactFacts {
+  /** Undefined: the protocol has no endpoints, or they are not known. */
+  readonly offered: () => Promise<readonly OfferedEndpoint[] | undefined>;
+  readonly known: () => Promise<readonly KnownCertificate[]>;
+}
+
+/** Undefined: nothing is left to decide. Rejects as `facts` do. */
 export async function undecided(
-  driver: Driver,
-  {
-    url,
-    username,
-    password,
-    securityMode,
-    trust,
-    allowInsecurePassword = false,
-  }: OpenRequest & { readonly url: string },
-  known: () => Promise<readonly KnownCertificate[]>,
-  runtime: Runtime,
-  signal: AbortSignal,
+  { url, username, password, securityMode, trust, allowInsecurePassword = false }: Contact,
+  { offered, known }: ContactFacts,
 ): Promise<Decision | undefined> {
   const secureUrl = addressOverTls(url);
   if (password !== undefined && !allowInsecurePassword && secureUrl !== undefined && leavesMachine(url))
     return { kind: "clearPassword", secureUrl };
-  if (!driver.endpoints) return undefined;
-  const offered = await driver.endpoints({ url }, runtime, signal);
-  const secure = offered.find((endpoint) => endpoint.secure);
+  const endpoints = await offered();
+  if (!endpoints) return undefined;
+  const secure = endpoints.find((endpoint) => endpoint.secure);
   if (securityMode !== "none") {
     if (secure) return await comparison(secure, trust, known);
-    if (securityMode === undefined) return { kind: "noSecurity" };
-    return undefined;
+    return securityMode === undefined ? { kind: "noSecurity" } : undefined;
   }
   // Here a user name comes with a password, which may be empty.
   if (username === undefined || allowInsecurePassword) return undefined;
-  const plain = offered.find(({ logins, security }) => security.startsWith("none") && logins.includes("username"));
+  const plain = endpoints.find(({ logins, security }) => security.startsWith("none") && logins.includes("username"));
   if (!plain) return undefined;
   return plain.passwordInClear === true ? { kind: "clearPassword" } : await comparison(plain, trust, known);
 }
 
-/** Undefined: the agent trusts the certificate, or the person has compared exactly this one. */
+/** Undefined: the person has compared exactly this certificate, or none and the agent trusts it. */
 async function comparison(
   { certificate: thumbprint, sha256 = "", subject = "", validFrom = "", validTo = "" }: OfferedEndpoint,
   trust: string | undefined,
-  known: () => Promise<readonly KnownCertificate[]>,
+  known: ContactFacts["known"],
 ): Promise<Decision | undefined> {
-  if (thumbprint === undefined || trust === sha256) return undefined;
-  if ((await known()).some((each) => each.state === "trusted" && each.sha256 === sha256)) return undefined;
+  if (thumbprint === undefined || trust === sha256 || trust === thumbprint) return undefined;
+  const trusted = (await known()).some((each) => each.state === "trusted" && each.sha256 === sha256);
+  if (trusted && trust === undefined) return undefined;
   return { kind: "certificate", certificate: { sha256, thumbprint, subject, validFrom, validTo } };
 }
 
@@ -65,7 +66,7 @@ async function comparison(
 export function withAccess(
   driver: Driver,
   target: BrowseTarget,
-  { username, password, securityMode, trust, allowInsecurePassword }: OpenRequest,
+  { username, password, securityMode, trust, allowInsecurePassword }: Omit<Contact, "url">,
 ): BrowseTarget {
   const insecure = allowInsecurePassword === true && hasOption(driver, "allowInsecurePassword");
   return {

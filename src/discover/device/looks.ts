@@ -41,7 +41,6 @@ export class Looks implements AsyncDisposable {
     { driver, target, source }: Pick<Look, "driver" | "target" | "source">,
     signal: AbortSignal,
   ): Promise<Look> {
-    await this.#closeIdle();
     if (this.#open.size + this.#opening >= mostLooks)
       throw new AgentError("SOURCE_REFUSED", `${mostLooks} devices are being looked at`, {
         hint: "close another page of this kind, or wait two minutes",
@@ -85,11 +84,6 @@ export class Looks implements AsyncDisposable {
     } catch (error) {
       this.#runtime.log.debug({ part: "web", err: error }, "a connection for browsing did not close cleanly");
     }
-  }
-
-  async #closeIdle(): Promise<void> {
-    const now = this.#runtime.clock.monotonic();
-    for (const [id, { usedAt }] of this.#open) if (now - usedAt >= idleMs) await this.close(id);
   }
 
   async #closeWhenIdle(id: string, signal: AbortSignal): Promise<void> {

@@ -83,8 +83,8 @@ export const discoverAblations: readonly Ablation[] = [
   {
     safeguard: "a bound on the requests that are worked on",
     file: "discover/discover.ts",
-    code: "this.#requests >= mostRequests",
-    without: "this.#requests < 0",
+    code: "runningRequests >= mostRequests",
+    without: "runningRequests < 0",
     test: requests,
     name: "only so many requests",
   },
@@ -138,7 +138,7 @@ export const discoverAblations: readonly Ablation[] = [
   {
     safeguard: "saying that a reload takes up other changes, too",
     file: "discover/discover.ts",
-    code: "otherChanges: checksum !== this.#parts.checksum(),",
+    code: "otherChanges: checksum !== parts.checksum(),",
     without: "otherChanges: false,",
     test: requests,
     name: "a proposal says whether",
