@@ -3,6 +3,7 @@ import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { gunzipSync } from "node:zlib";
 import { expect, test } from "vitest";
+import { RecentLines } from "../../src/agent/log/log.ts";
 import { startOtlpExport } from "../../src/agent/otlp/exporter.ts";
 import { metricsRegistry } from "../../src/agent/process/metrics.ts";
 import { Secret } from "../../src/core/secret.ts";
@@ -46,7 +47,7 @@ async function collector(answer: (response: ServerResponse, seen: Seen) => void)
 
 async function exporting(url: string, metrics = false, caFile?: string) {
   const runtime = testRuntime({ clock: fastClock(500) });
-  let emit: (line: string) => void = () => {};
+  const recent = new RecentLines();
   const options = {
     url,
     headers: { authorization: new Secret("Bearer canary-41ff") },
@@ -62,13 +63,11 @@ async function exporting(url: string, metrics = false, caFile?: string) {
       options,
       metrics: registry,
       identity: { agent: "gw1", version: "0", startMs: 0 },
-      onLine(listener) {
-        emit = listener;
-      },
+      logSince: (after) => recent.since(after),
     },
     runtime,
   );
-  const log = (msg: string) => emit(JSON.stringify({ level: 30, time: new Date().toISOString(), msg }));
+  const log = (msg: string) => recent.add(JSON.stringify({ level: 30, time: new Date().toISOString(), msg }));
   return { runtime, log, [Symbol.asyncDispose]: () => exporter[Symbol.asyncDispose]() };
 }
 
@@ -157,4 +156,20 @@ test("the last lines are sent when the agent stops", async () => {
   await agent[Symbol.asyncDispose]();
 
   expect(service.seen.flatMap(({ lines }) => lines)).toEqual(["stopping"]);
+});
+
+test("lines that the log has dropped before they were exported are counted, and no line is sent twice", async () => {
+  const answers = [503];
+  using service = await collector((response) => void response.writeHead(answers.shift() ?? 200).end("{}"));
+  await using agent = await exporting(service.url);
+  agent.log("first");
+  await eventually(() => answers.length === 0);
+  for (let i = 0; i < 5_100; i++) agent.log(`line ${i}`);
+  await eventually(() => service.seen.flatMap(({ lines }) => lines).includes("line 5099"));
+
+  expect(service.seen.slice(1).flatMap(({ lines }) => lines)).toEqual(
+    Array.from({ length: 5_000 }, (_, i) => `line ${i + 100}`),
+  );
+  expect(service.seen.every(({ lines }) => lines.length <= 500)).toBe(true);
+  expect(agent.runtime.metric("otlp_dropped_log_records_total")).toBe(101);
 });

@@ -96,7 +96,7 @@ export const documentedLimits: readonly DocumentedLimit[] = [
   operating(["from the tenth minute on", "upload/delivery/delivery-status", "= 10 * minuteMs;"]),
   operating(["reads about 500 bytes a signal", "config/forecast", "const comparedBytes = 500;"]),
   operating(["used again within 50 s", "upload/client/connections", "const idleMs = 50_000;"]),
-  operating(["latest 2,000 log lines", "agent/otlp/exporter", "const mostLines = 2_000;"]),
+  operating(["latest 5,000 log lines", "agent/log/log", "const maxLines = 5_000;"]),
   operating(["not believed before 2025", "agent/clock/clock-watch", 'Date.parse("2025-01-01T00:00:00Z")']),
   operating(["the last run (2 minutes at most)", "agent/clock/clock-watch", "const behindForMs = 120_000;"]),
   operating(["has set it (1 minute at most)", "agent/clock/clock-watch", "const unsyncedForMs = 60_000;"]),

@@ -24,12 +24,8 @@ export interface LogLines {
 
 export interface ClosableLogger extends Logger {
   flush(): void;
-  /** The latest lines as JSON, oldest first. */
-  recent(): readonly string[];
-  /** Those after the first `after` lines. */
+  /** The latest lines after the first `after` ones. */
   recentSince(after: number): LogLines;
-  /** Calls `listener` with each further line, as JSON. */
-  onLine(listener: (line: string) => void): void;
 }
 
 /** When a stalled reader leaves this many bytes unread, lines are dropped to bound memory. */
@@ -48,11 +44,9 @@ export async function openLog({ level, descriptor, pretty, fields }: LogOptions)
       })
     : destination;
   const recent = new RecentLines();
-  const listeners: ((line: string) => void)[] = [];
   const remembering = {
     write(line: string) {
       recent.add(line);
-      for (const listener of listeners) listener(line);
       stream.write(pretty ? inert(line) : line);
     },
   };
@@ -60,9 +54,7 @@ export async function openLog({ level, descriptor, pretty, fields }: LogOptions)
   const logger = pino({ level, base: fields, timestamp: pino.stdTimeFunctions.isoTime, serializers }, remembering);
   return {
     ...adapt(logger, {}),
-    recent: () => recent.lines(),
     recentSince: (after) => recent.since(after),
-    onLine: (listener) => void listeners.push(listener),
     flush() {
       try {
         destination.flushSync();
@@ -96,8 +88,8 @@ function adapt(root: PinoLogger, bound: LogFields): Logger {
 const maxLength = 1024 * 1024;
 const maxLines = 5_000;
 
-/** The latest lines in memory, for support bundles. Bounded in lines and in length. */
-class RecentLines {
+/** The latest lines in memory, for support bundles, pages and export. Bounded in lines and in length. */
+export class RecentLines {
   #lines: string[] = [];
   #length = 0;
   /** Number of cleared lines at the front. They are removed in batches, which is cheaper. */
@@ -117,11 +109,7 @@ class RecentLines {
     this.#forgotten = 0;
   }
 
-  /** Oldest first, without line ends. */
-  lines(): readonly string[] {
-    return this.#lines.slice(this.#forgotten).map((line) => line.trimEnd());
-  }
-
+  /** Lines without their ends. */
   since(after: number): LogLines {
     const first = this.#added - (this.#lines.length - this.#forgotten);
     // A page of another process may know more lines than this one has written.

@@ -7,14 +7,15 @@ import type { Runtime } from "../../core/runtime.ts";
 import { isAbort } from "../../lib/flow/abort.ts";
 import { BackOff } from "../../lib/flow/back-off.ts";
 import { openHttpPost } from "../../upload/client/http-post.ts";
+import type { LogLines } from "../log/log.ts";
 import type { MetricsRegistry } from "../process/metrics.ts";
 import { logsBody, metricsBody, type OtlpIdentity } from "./otlp-json.ts";
 
 interface ExporterParts {
   readonly options: OtlpOptions;
   readonly metrics: MetricsRegistry;
-  /** Calls the listener with each further line of the log, as JSON. */
-  readonly onLine: (listener: (line: string) => void) => void;
+  /** See `ClosableLogger.recentSince`. */
+  readonly logSince: (after: number) => LogLines;
   readonly identity: OtlpIdentity;
 }
 
@@ -37,6 +38,8 @@ type Outcome = "accepted" | "refused" | "failed";
 const compress = promisify(gzip);
 /** What an answer may have; more is of no use. */
 const mostAnswerBytes = 64 * 1024;
+/** Log lines of one request. */
+const mostSent = 500;
 /** How long the last lines may take when the agent stops. */
 const lastWithinMs = 1_000;
 
@@ -47,12 +50,12 @@ function ownOptions(text: string): string {
 
 /** Exports until it is disposed of. Rejects with `CONFIG_INVALID` if `caFile` is unreadable. */
 export async function startOtlpExport(parts: ExporterParts, runtime: Runtime): Promise<AsyncDisposable> {
-  const { options, metrics, identity, onLine } = parts;
+  const { options, metrics, identity, logSince } = parts;
   const log = runtime.log.child({ part: "otlp" });
   const exported = runtime.metrics.counter(counters.exports);
   const dropped = runtime.metrics.counter(counters.dropped);
-  const queue = new LogQueue();
-  if (options.logs) onLine((line) => queue.add(line));
+  /** How many lines of the log are done. Earlier ones are not exported. */
+  let done = logSince(0).next;
   await using opened = new AsyncDisposableStack();
   const { caFile } = options;
   const base = options.url.replace(/\/+$/, "");
@@ -117,17 +120,19 @@ export async function startOtlpExport(parts: ExporterParts, runtime: Runtime): P
 
   /**
    * Sends the lines that wait. Those that the export itself logs wait for the next one, or it might never end. False: the
-   * collector did not take them; those that can be sent again wait.
+   * collector did not take them; those that the log still has are sent again.
    */
   async function sendLogs(stop: AbortSignal): Promise<boolean> {
-    dropped.add(queue.takeDropped());
-    for (let left = queue.size; left > 0; ) {
-      const lines = queue.first();
-      left -= lines.length;
-      const outcome = await send("logs", logsBody(lines, identity, runtime.clock.now() / 1_000), stop);
+    if (!options.logs) return true;
+    const { lines, next, missed } = logSince(done);
+    dropped.add(missed);
+    done = next - lines.length;
+    for (let from = 0; from < lines.length; from += mostSent) {
+      const some = lines.slice(from, from + mostSent);
+      const outcome = await send("logs", logsBody(some, identity, runtime.clock.now() / 1_000), stop);
       if (outcome === "failed") return false;
-      if (outcome === "refused") dropped.add(lines.length);
-      queue.remove(lines);
+      if (outcome === "refused") dropped.add(some.length);
+      done += some.length;
     }
     return true;
   }
@@ -157,50 +162,4 @@ export async function startOtlpExport(parts: ExporterParts, runtime: Runtime): P
       await owned.disposeAsync();
     },
   };
-}
-
-const mostLines = 2_000;
-/** In UTF-16 code units. */
-const mostLength = 1024 * 1024;
-/** Lines of one request. */
-const mostSent = 500;
-
-export class LogQueue {
-  #lines: string[] = [];
-  #length = 0;
-  #dropped = 0;
-
-  get size(): number {
-    return this.#lines.length;
-  }
-
-  add(line: string): void {
-    this.#lines.push(line);
-    this.#length += line.length;
-    while (this.#lines.length > mostLines || this.#length > mostLength) {
-      this.#length -= this.#lines.shift()?.length ?? 0;
-      this.#dropped++;
-    }
-  }
-
-  /** The oldest lines; they stay until `remove`. */
-  first(): readonly string[] {
-    return this.#lines.slice(0, mostSent);
-  }
-
-  /** Removes those of `lines` that were not dropped meanwhile. */
-  remove(lines: readonly string[]): void {
-    const sent = new Set(lines);
-    const most = Math.min(lines.length, this.#lines.length);
-    let count = 0;
-    while (count < most && sent.has(this.#lines[count] ?? "")) this.#length -= this.#lines[count++]?.length ?? 0;
-    this.#lines.splice(0, count);
-  }
-
-  /** Lines dropped since the last call. */
-  takeDropped(): number {
-    const dropped = this.#dropped;
-    this.#dropped = 0;
-    return dropped;
-  }
 }

@@ -122,7 +122,7 @@ export async function openPage(
               (progress) => ({ ok: true, ...progress }),
               (error: unknown) => ({ ok: false, reason: reasonOf(error) }),
             ),
-          log: () => log.recent(),
+          log: () => log.recentSince(0).lines,
           logSince: (after) => log.recentSince(after),
           config: () => agent.shownConfig(),
           plan: () => plan(file, agent, io),
@@ -146,7 +146,7 @@ async function startExport(
   // Loaded only if it is configured.
   const { startOtlpExport } = await import("../../agent/otlp/exporter.ts");
   const identity = { agent: config.agent.name, version: version(), startMs: performance.timeOrigin };
-  return await startOtlpExport({ options, metrics, identity, onLine: (listener) => log.onLine(listener) }, runtime);
+  return await startOtlpExport({ options, metrics, identity, logSince: (after) => log.recentSince(after) }, runtime);
 }
 
 /** By then, the metadata of most inputs is saved, and its memory is released: 15 of 171 MB with 10,000 tags. */

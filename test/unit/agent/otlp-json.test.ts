@@ -1,6 +1,5 @@
 // Metrics and log lines in the JSON format of the OTLP specification.
 import { expect, test } from "vitest";
-import { LogQueue } from "../../../src/agent/otlp/exporter.ts";
 import { logsBody, metricsBody } from "../../../src/agent/otlp/otlp-json.ts";
 import { metricsRegistry } from "../../../src/agent/process/metrics.ts";
 
@@ -96,18 +95,4 @@ test("a log line keeps its time, level, text and fields", () => {
       ],
     },
   ]);
-});
-
-test("of too many lines the oldest are dropped and counted, also while some of them are under way", () => {
-  const queue = new LogQueue();
-  for (let i = 0; i < 2_000; i++) queue.add(`line ${i}`);
-  const sent = queue.first();
-  for (let i = 2_000; i < 2_100; i++) queue.add(`line ${i}`);
-  queue.remove(sent);
-  expect([sent.length, queue.takeDropped(), queue.takeDropped()]).toEqual([500, 100, 0]);
-  expect(queue.first()[0]).toBe("line 500");
-
-  queue.add("x".repeat(1024 * 1024));
-  expect(queue.takeDropped()).toBe(1_600);
-  expect(queue.first()).toHaveLength(1);
 });
