@@ -6,9 +6,9 @@ import { isHidden } from "../config/nodes/excerpt.ts";
 import type { ShownValue } from "../config/nodes/shown-values.ts";
 import { withoutSecrets } from "../lib/text/without-secrets.ts";
 import type { TagRule } from "../mapping/options.ts";
-import { ownInputRules, ownTags } from "./own-signals.ts";
+import { ownInputRules } from "./own-signals.ts";
 
-const names = z.array(z.string());
+const names = z.array(z.string()).readonly();
 /** `null`: not set. Values as texts, without secrets. */
 const change = { from: z.string().nullable(), to: z.string().nullable() };
 const expected = z.object({ pointsPerDay: z.number(), bytesPerMonth: z.number() });
@@ -54,8 +54,8 @@ export function planOf(from: Config, to: Config): ConfigPlan {
   ];
   return {
     checksum: { from: from.checksum ?? "", to: to.checksum ?? "" },
-    sources: mutable(sources),
-    needRestart: [...changedSections(from, to)],
+    sources,
+    needRestart: changedSections(from, to),
     settings: changedValues(valuesOf(from), valuesOf(to)),
     inputs: inputChanges(feedsOf(from), feedsOf(to)),
     forecast: { from: expectedOf(from), to: expectedOf(to) },
@@ -68,12 +68,8 @@ export function takenUp(from: Config, to: Config): Config["sources"] {
   return from.cluster ? to.sources : to.sources.filter(({ run, name }) => run === "here" || isRead(name));
 }
 
-function mutable({ started, restarted, stopped, unchanged }: ReturnType<typeof sourceChanges>) {
-  return { started: [...started], restarted: [...restarted], stopped: [...stopped], unchanged: [...unchanged] };
-}
-
 function expectedOf(config: Config) {
-  const { pointsPerSecond, bytesPerMonth } = forecast(config, ownTags(config));
+  const { pointsPerSecond, bytesPerMonth } = forecast(config, ownInputRules(config));
   return { pointsPerDay: Math.round(pointsPerSecond * 86_400), bytesPerMonth: Math.round(bytesPerMonth) };
 }
 

@@ -155,31 +155,24 @@ function ownRules(agent: string, every: number, isClustered: boolean): readonly 
   );
 }
 
-/** The rules of the agent's own tags for a configuration; rules with `{source}` once per source. */
-export function ownTags({
+/** The rules of the agent's own Input IDs, which are known before the first measurement. */
+export function ownInputRules({
   agent: { name, ownSignals },
   sources,
   cluster,
-}: Pick<Config, "agent" | "sources" | "cluster">) {
+}: Pick<Config, "agent" | "sources" | "cluster">): readonly TagRule[] {
   if (ownSignals === "off") return [];
-  return ownRules(name, ownSignals.every, cluster !== undefined).flatMap((rule, i) =>
-    signals[i]?.id.startsWith("source/") ? sources.map(() => rule) : [rule],
-  );
-}
-
-/** The rules of the agent's own Input IDs, which are known before the first measurement. */
-export function ownInputRules({ agent: { name, ownSignals }, sources, cluster }: Config): readonly TagRule[] {
-  const own = ownSignals === "off" ? [] : ownRules(name, ownSignals.every, cluster !== undefined);
-  return own.flatMap((rule) =>
+  return ownRules(name, ownSignals.every, cluster !== undefined).flatMap((rule) =>
     rule.input.includes("{source}") ? sources.map((source) => ofSource(rule, source.name)) : [rule],
   );
 }
 
 /** All Input IDs that a configuration can create, including the agent's own. */
 export function inputsOf(config: Config): ConfiguredInputs {
+  const { name, ownSignals } = config.agent;
   // The template covers sources that were removed.
-  const own = [...ownTags(config), ...ownInputRules(config)];
-  return configuredInputs([...config.sources.flatMap(({ rules }) => rules), ...own]);
+  const templates = ownSignals === "off" ? [] : ownRules(name, ownSignals.every, config.cluster !== undefined);
+  return configuredInputs([...config.sources.flatMap(({ rules }) => rules), ...templates, ...ownInputRules(config)]);
 }
 
 function ofSource(rule: TagRule, source: string): TagRule {

@@ -11,27 +11,13 @@ import type { Source } from "../core/source.ts";
 import { orAbort } from "../lib/flow/abort.ts";
 import { withoutSecrets } from "../lib/text/without-secrets.ts";
 import type { InputOwners } from "../mapping/input-owners.ts";
-import type { Mapping } from "../mapping/mapping.ts";
 import { openMapping } from "../mapping/source-mapping.ts";
 import { ClockHold, type HoldParts } from "./clock/clock-hold.ts";
 import type { GapRecord } from "./gaps/gap-record.ts";
 import { type SharedRead, sourceGaps } from "./gaps/source-gaps.ts";
 import { runPipeline } from "./pipeline.ts";
-import { type SourceMonitor, sourceMonitor } from "./status/source-monitor.ts";
+import { sourceMonitor } from "./status/source-monitor.ts";
 import type { BoundAddresses } from "./upkeep/bound-addresses.ts";
-
-/** Disposing it stops the source, stores what it has read and releases its Input IDs. */
-interface RunningSource extends AsyncDisposable {
-  readonly configured: ConfiguredSource;
-  readonly monitor: SourceMonitor;
-  readonly mapping: Mapping;
-  /** Resolves when the first attempt to connect has succeeded or failed. */
-  readonly attempted: Promise<void>;
-  /** Up to when everything is recorded. */
-  readonly accountedUpTo: EpochMicros;
-  /** Announces that the source will not reconnect. Disposal then also removes its state at the device. */
-  retire(): void;
-}
 
 export interface SourceParts {
   readonly agent: { readonly name: string; readonly dataDir: string };
@@ -59,12 +45,17 @@ interface SourceLease extends SharedRead {
 /** Time limit for stopping a source, in milliseconds. A slower source is abandoned. */
 const stopWithinMs = 5_000;
 
-/** Starts the source at once; the monitor shows its state. */
+type RunningSource = ReturnType<typeof startSource>;
+
+/**
+ * Starts the source at once; the monitor shows its state. Disposing the result stops the source, stores what it has read
+ * and releases its Input IDs.
+ */
 function startSource(
   source: ConfiguredSource,
   { agent, configFile, buffer, catalog, owners, addresses, gaps: record, clockHold, final, leaseOf }: SourceParts,
   runtime: Runtime,
-): RunningSource {
+) {
   const { name, driver, options, tags, rules } = source;
   const lease = leaseOf?.(name);
   const url = sourceAddress(options);
@@ -118,14 +109,17 @@ function startSource(
     configured: source,
     monitor,
     mapping,
+    /** Resolves when the first attempt to connect has succeeded or failed. */
     attempted: attempted.promise,
-    get accountedUpTo() {
+    /** Up to when everything is recorded. */
+    get accountedUpTo(): EpochMicros {
       return gaps.accountedUpTo;
     },
-    retire: () => {
+    /** Announces that the source will not reconnect. Disposal then also removes its state at the device. */
+    retire(): void {
       retired = true;
     },
-    async [Symbol.asyncDispose]() {
+    async [Symbol.asyncDispose](): Promise<void> {
       using _mapping = mapping;
       using _gaps = gaps;
       stop.abort(new Error("the agent stops"));

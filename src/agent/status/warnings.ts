@@ -59,13 +59,10 @@ function bufferWarnings(buffer: BufferStats): Warning[] {
   const lost = buffer.losses
     .filter(({ points }) => points > 0)
     .map((loss) =>
-      titled(
-        `${counted(loss.points, "point")} lost from the buffer`,
-        warning(
-          `${counted(loss.points, "point")} ${loss.points === 1 ? "was" : "were"} lost from the buffer: ${loss.reason}${timesOf(loss)}`,
-          lossRemedies[loss.reason],
-          "error",
-        ),
+      warning(
+        `${counted(loss.points, "point")} ${loss.points === 1 ? "was" : "were"} lost from the buffer: ${loss.reason}${timesOf(loss)}`,
+        lossRemedies[loss.reason],
+        { level: "error", title: `${counted(loss.points, "point")} lost from the buffer` },
       ),
     );
   if (buffer.degraded === undefined) return lost;
@@ -105,87 +102,64 @@ function clusterWarnings(cluster: ClusterStatus | undefined, { agent }: Config):
   const { connected, hasQuorum, stream, reason, sameName, forwardPaused } = cluster;
   const { replicas = 0, replicasInPlace = 0 } = stream ?? {};
   const kept = "points stay in the buffer of this agent, which does not deliver past the cluster";
-  return [
-    ...(connected
-      ? []
-      : [
-          titled(
-            "cluster unreachable",
-            warning(`the cluster cannot be reached: ${reason}; ${kept}`, errorCodes.CLUSTER_UNREACHABLE.hint),
-          ),
-        ]),
-    ...(connected && !hasQuorum
-      ? [
-          titled(
-            "servers of the cluster without quorum",
-            warning(
-              `the servers of the cluster have no leader; ${kept}`,
-              "start the servers that are down until more than half of them run",
-            ),
-          ),
-        ]
-      : []),
-    ...(replicasInPlace < replicas
-      ? [
-          warning(
-            `${replicasInPlace} of ${counted(replicas, "replica")} of the stream are in place`,
-            "start the server that is down; it gets its replica from the others",
-          ),
-        ]
-      : []),
-    ...(forwardPaused === "full"
-      ? [
-          titled(
-            "stream of the cluster full",
-            warning(`the stream of the cluster is full; ${kept}`, errorCodes.CLUSTER_FULL.hint),
-          ),
-        ]
-      : []),
-    ...(sameName
-      ? [
-          titled(
-            "agent.name is used twice",
-            warning(
-              `another agent of the cluster is named ${agent.name}`,
-              "give each agent its own agent.name",
-              "error",
-            ),
-          ),
-        ]
-      : []),
-  ];
+  return given(
+    !connected &&
+      warning(`the cluster cannot be reached: ${reason}; ${kept}`, errorCodes.CLUSTER_UNREACHABLE.hint, {
+        title: "cluster unreachable",
+      }),
+    connected &&
+      !hasQuorum &&
+      warning(
+        `the servers of the cluster have no leader; ${kept}`,
+        "start the servers that are down until more than half of them run",
+        { title: "servers of the cluster without quorum" },
+      ),
+    replicasInPlace < replicas &&
+      warning(
+        `${replicasInPlace} of ${counted(replicas, "replica")} of the stream are in place`,
+        "start the server that is down; it gets its replica from the others",
+      ),
+    forwardPaused === "full" &&
+      warning(`the stream of the cluster is full; ${kept}`, errorCodes.CLUSTER_FULL.hint, {
+        title: "stream of the cluster full",
+      }),
+    sameName &&
+      warning(`another agent of the cluster is named ${agent.name}`, "give each agent its own agent.name", {
+        level: "error",
+        title: "agent.name is used twice",
+      }),
+  );
 }
 
 function reloadWarnings({ checksum, loadedAt, failedReload, needRestart }: ConfigStatus): Warning[] {
   const kept = `configuration ${checksum} of ${rfc3339(loadedAt)} stays in effect`;
   const failed = failedReload && `the reload at ${rfc3339(failedReload.at)} failed: ${failedReload.reason}; ${kept}`;
   const waiting = `changes of ${needRestart.join(", ")} in the configuration are not in effect`;
-  return [
-    ...(failed
-      ? [
-          {
-            ...titled(
-              "the last reload failed",
-              warning(failed, "see the errors with tagferry check, correct the file, and reload again", "error"),
-            ),
-            command: ["check"],
-          },
-        ]
-      : []),
-    ...(needRestart.length > 0 ? [warning(waiting, "restart the agent")] : []),
-  ];
+  return given(
+    failed !== undefined &&
+      warning(failed, "see the errors with tagferry check, correct the file, and reload again", {
+        level: "error",
+        title: "the last reload failed",
+        command: ["check"],
+      }),
+    needRestart.length > 0 && warning(waiting, "restart the agent"),
+  );
 }
 
 function configWarnings(config: Config): Warning[] {
   return config.warnings.map(({ path, message, hint }) => warning(`${path}: ${message}`, hint));
 }
 
-function warning(message: string, remedy: string | undefined, level: Warning["level"] = "warn"): Warning {
-  return { level, message, ...(remedy && { remedy }) };
+function warning(
+  message: string,
+  remedy: string | undefined,
+  more: Partial<Pick<Warning, "level" | "title" | "command">> = {},
+): Warning {
+  return { level: "warn", message, ...(remedy && { remedy }), ...more };
 }
 
-function titled(title: string, given: Warning): Warning {
-  return { ...given, title };
+function given(...warnings: readonly (Warning | false)[]): Warning[] {
+  return warnings.filter((each) => each !== false);
 }
 
 const parkedKinds = [
@@ -249,5 +223,5 @@ function about(named: Named | undefined, what: string, remedy: string): Warning[
   if (!named || named.count === 0) return [];
   const first = named.first.map(({ input, reason }) => (reason === "" ? input : `${input} (${reason})`));
   const signals = `${counted(named.count, "signal")} ${named.count === 1 ? "is" : "are"}`;
-  return [{ level: "warn", message: `${signals} ${what}: ${firstOf(named.count, first)}`, remedy }];
+  return [warning(`${signals} ${what}: ${firstOf(named.count, first)}`, remedy)];
 }

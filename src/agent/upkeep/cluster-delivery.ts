@@ -20,7 +20,7 @@ import type { ServiceOptions } from "../../upload/client/options.ts";
 import { ClusterSources, type ClusterSourcesOptions } from "./cluster-sources.ts";
 import { openClusterTerm } from "./cluster-terms.ts";
 import { giveTurns } from "./command-turns.ts";
-import type { DeliveryParts } from "./delivery.ts";
+import type { DeliveryTerm } from "./delivery.ts";
 import { type ServiceReach, serviceReach } from "./service-reach.ts";
 
 export interface ClusterStatus extends ClusterView {
@@ -41,19 +41,7 @@ interface ClusterDeliveryParts {
   readonly configured: (input: string) => boolean;
 }
 
-/** Runs from its creation. */
-export interface ClusterDelivery extends AsyncDisposable {
-  /** Where sources describe their signals, so that the agent that delivers saves them. */
-  readonly signals: PublishedSignals;
-  /** Whether any agent of the cluster describes the input. */
-  readonly configured: (input: string) => boolean;
-  readonly lead: NonNullable<DeliveryParts["lead"]>;
-  /** Reads the sources that several agents can read while this agent holds their leases. Call it once. */
-  readSources(sources: ClusterSourcesOptions["sources"]): ClusterSources;
-  readonly status: ClusterStatus;
-  /** Points of this agent that the cluster has dropped before they were delivered. Undefined: none. */
-  readonly loss: Loss | undefined;
-}
+export type ClusterDelivery = ReturnType<typeof startClusterDelivery>;
 
 const signalsEveryMs = 2_000;
 const adaptEveryMs = 60_000;
@@ -103,7 +91,8 @@ export async function followSignals(
   return repeat(read, { everyMs: signalsEveryMs, first: "later", failure }, runtime);
 }
 
-export function startClusterDelivery(parts: ClusterDeliveryParts, runtime: Runtime): ClusterDelivery {
+/** Runs from its creation. */
+export function startClusterDelivery(parts: ClusterDeliveryParts, runtime: Runtime) {
   const { options, agent, version, buffer, catalog, configured, service } = parts;
   const { name: node, dataDir } = agent;
   const { integration, url, proxy } = service;
@@ -168,9 +157,12 @@ export function startClusterDelivery(parts: ClusterDeliveryParts, runtime: Runti
     },
   };
   return {
+    /** Where sources describe their signals, so that the agent that delivers saves them. */
     signals,
-    configured: (input) => configured(input) || shared.has(input),
-    async lead(signal, deliveryFails) {
+    /** Whether any agent of the cluster describes the input. */
+    configured: (input: string): boolean => configured(input) || shared.has(input),
+    /** As `DeliveryParts.lead`. */
+    lead: async (signal: AbortSignal, deliveryFails: () => boolean): Promise<Required<DeliveryTerm>> => {
       isFailing = deliveryFails;
       await using opened = new AsyncDisposableStack();
       const term = opened.use(await openClusterTerm(terms, runtime, signal));
@@ -191,7 +183,8 @@ export function startClusterDelivery(parts: ClusterDeliveryParts, runtime: Runti
       const owned = opened.move();
       return { ...term, [Symbol.asyncDispose]: () => owned.disposeAsync() };
     },
-    readSources(read) {
+    /** Reads the sources that several agents can read while this agent holds their leases. Call it once. */
+    readSources(read: ClusterSourcesOptions["sources"]): ClusterSources {
       const { leaseTtl: ttlMs } = options;
       const onTakeover = () => {
         hasTakenOver = true;
@@ -203,10 +196,11 @@ export function startClusterDelivery(parts: ClusterDeliveryParts, runtime: Runti
       sources = new ClusterSources(given, runtime);
       return sources;
     },
-    get loss() {
+    /** Points of this agent that the cluster has dropped before they were delivered. Undefined: none. */
+    get loss(): Loss | undefined {
       return forwarder?.status.loss;
     },
-    get status() {
+    get status(): ClusterStatus {
       const { lagMs = 0, paused } = forwarder?.status ?? {};
       return {
         ...cluster.view,
@@ -214,7 +208,7 @@ export function startClusterDelivery(parts: ClusterDeliveryParts, runtime: Runti
         ...(paused && { forwardPaused: paused }),
       };
     },
-    async [Symbol.asyncDispose]() {
+    async [Symbol.asyncDispose](): Promise<void> {
       stop.abort(new Error("the agent stops"));
       await Promise.all([running, reach[Symbol.asyncDispose]()]);
       await cluster[Symbol.asyncDispose]();

@@ -42,16 +42,10 @@ export interface DeliveryOutage {
   readonly since: EpochMicros;
 }
 
-/** Runs from its creation. Disposing it gives the request in flight 5 s and returns all leases to the buffer. */
-export interface RunningDelivery extends AsyncDisposable {
-  /** Undefined: no uploader is running; see `outage`. */
-  status(): DeliveryStatus | undefined;
-  readonly outage: DeliveryOutage | undefined;
-  /** Undefined: no uploader is running. It ends with the uploader, so it must not be kept. */
-  readonly uploader: Pick<Uploader, "retry" | "caller"> | undefined;
-}
+export type RunningDelivery = ReturnType<typeof startDelivery>;
 
-export function startDelivery(parts: DeliveryParts, runtime: Runtime): RunningDelivery {
+/** Runs from its creation. Disposing it gives the request in flight 5 s and returns all leases to the buffer. */
+export function startDelivery(parts: DeliveryParts, runtime: Runtime) {
   const log = runtime.log.child({ part: "upload" });
   const stop = new AbortController();
   const backOff = new BackOff({ minMs: 1_000, maxMs: 60_000, random: runtime.random });
@@ -121,14 +115,16 @@ export function startDelivery(parts: DeliveryParts, runtime: Runtime): RunningDe
 
   const running = deliverForEver();
   return {
-    status: () => uploader?.status(),
-    get outage() {
+    /** Undefined: no uploader is running; see `outage`. */
+    status: (): DeliveryStatus | undefined => uploader?.status(),
+    get outage(): DeliveryOutage | undefined {
       return outage;
     },
-    get uploader() {
+    /** Undefined: no uploader is running. It ends with the uploader, so it must not be kept. */
+    get uploader(): Pick<Uploader, "retry" | "caller"> | undefined {
       return uploader;
     },
-    async [Symbol.asyncDispose]() {
+    async [Symbol.asyncDispose](): Promise<void> {
       stop.abort(new Error("the agent stops"));
       await running;
     },

@@ -17,16 +17,13 @@ export interface ServiceReachParts {
   readonly connects: (signal: AbortSignal) => Promise<boolean>;
 }
 
-export interface ServiceReach extends AsyncDisposable {
-  /** Undefined: not examined, or the latest results differ. */
-  readonly reaches: boolean | undefined;
-}
+export type ServiceReach = ReturnType<typeof serviceReach>;
 
 const everyMs = 5_000;
 /** Equal results in a row that count: a service that restarts is there for one agent a little earlier than for another. */
 const enough = 3;
 
-export function serviceReach({ isFailing, isAsked, connects }: ServiceReachParts, runtime: Runtime): ServiceReach {
+export function serviceReach({ isFailing, isAsked, connects }: ServiceReachParts, runtime: Runtime) {
   /** Successes in a row, or failures as a negative number. */
   let streak = 0;
   const reaches = () => (Math.abs(streak) < enough ? undefined : streak > 0);
@@ -50,7 +47,8 @@ export function serviceReach({ isFailing, isAsked, connects }: ServiceReachParts
   const failure = "it is not examined any more whether the service can be reached";
   const examining = repeat(examine, { everyMs, first: "later", failure }, runtime);
   return {
-    get reaches() {
+    /** Undefined: not examined, or the latest results differ. */
+    get reaches(): boolean | undefined {
       return reaches();
     },
     [Symbol.asyncDispose]: () => examining[Symbol.asyncDispose](),

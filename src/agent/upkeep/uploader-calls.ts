@@ -7,41 +7,37 @@ import type { Catalog } from "../../upload/signals/catalog.ts";
 import { type ItemSeries, itemSeries, spanBefore } from "../../upload/signals/item-data.ts";
 import type { RunningDelivery } from "./delivery.ts";
 
-export interface UploaderCalls {
-  /**
-   * The stored values of an input over the last `spanMs` milliseconds, from the service. Rejects as `itemSeries` does,
-   * and with `SERVICE_UNREACHABLE` if this agent does not deliver at present.
-   */
-  series(input: string, spanMs: number, signal: AbortSignal): Promise<ItemSeries>;
-  /**
-   * Sends refused points again with the next requests. Resolves once they wait. Rejects with `SERVICE_UNREACHABLE` if
-   * this agent does not deliver at present.
-   */
-  retryRejects(): Promise<RetryProgress>;
-  /** The last retry of refused points. Undefined: none since delivery began. */
-  rejectRetry(): RetryProgress | undefined;
-}
+export type UploaderCalls = ReturnType<typeof uploaderCalls>;
 
 export function uploaderCalls(
   delivery: Pick<RunningDelivery, "uploader">,
   catalog: Pick<Catalog, "entry">,
   clock: Clock,
-): UploaderCalls {
+) {
   const running = (consequence = "") => {
     const { uploader } = delivery;
     if (uploader) return uploader;
     throw new AgentError("SERVICE_UNREACHABLE", `this agent does not deliver at present${consequence}`);
   };
   return {
-    async series(input, spanMs, signal) {
+    /**
+     * The stored values of an input over the last `spanMs` milliseconds, from the service. Rejects as `itemSeries` does,
+     * and with `SERVICE_UNREACHABLE` if this agent does not deliver at present.
+     */
+    async series(input: string, spanMs: number, signal: AbortSignal): Promise<ItemSeries> {
       const { caller } = running();
       const id = catalog.entry(input as InputId)?.id; // any other text has no entry
       if (id === undefined) throw new AgentError("SERVICE_UNREACHABLE", `the service has no signal ${input} yet`);
       return await itemSeries(caller, { input: input as InputId, id }, spanBefore(clock.now(), spanMs), signal);
     },
-    async retryRejects() {
+    /**
+     * Sends refused points again with the next requests. Resolves once they wait. Rejects with `SERVICE_UNREACHABLE` if
+     * this agent does not deliver at present.
+     */
+    async retryRejects(): Promise<RetryProgress> {
       return await running(", so refused points cannot be sent again").retry.start();
     },
-    rejectRetry: () => delivery.uploader?.retry.progress,
+    /** The last retry of refused points. Undefined: none since delivery began. */
+    rejectRetry: (): RetryProgress | undefined => delivery.uploader?.retry.progress,
   };
 }

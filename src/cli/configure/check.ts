@@ -2,7 +2,7 @@
 
 import { stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { ownTags } from "../../agent/own-signals.ts";
+import { ownInputRules } from "../../agent/own-signals.ts";
 import type { Environment } from "../../config/files/environment.ts";
 import { type ConfigForecast, forecast, type SourceForecast } from "../../config/forecast.ts";
 import type { Config } from "../../config/format/config.ts";
@@ -49,7 +49,7 @@ export async function check(
   } catch (error) {
     return printErrors(error, file, json, io);
   }
-  const expected = forecast(config, ownTags(config));
+  const expected = forecast(config, ownInputRules(config));
   const disk = await diskRoom(config, io.environment);
   if (!json) for (const line of [...report(file, config, expected), ...shortDisk(config, disk)]) io.print(line);
   // Loaded on demand: checking the file alone loads no part of the agent.

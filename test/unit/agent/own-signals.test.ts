@@ -1,6 +1,6 @@
 // The agent's own measurements as signals of the service.
 import { expect, test } from "vitest";
-import { inputsOf, type OwnValues, ownTags, startOwnSignals } from "../../../src/agent/own-signals.ts";
+import { inputsOf, type OwnValues, ownInputRules, startOwnSignals } from "../../../src/agent/own-signals.ts";
 import type { PointBuffer } from "../../../src/core/buffer.ts";
 import { AgentError } from "../../../src/core/errors.ts";
 import type { Point } from "../../../src/core/point.ts";
@@ -111,7 +111,7 @@ test.each([true, false])("the Input IDs of own signals include those of a cluste
   const { fixed } = inputsOf(config);
   const ofCluster = [...fixed.keys()].filter((input) => input.startsWith("gw1/tagferry/cluster/"));
   expect(ofCluster.length > 0).toBe(isClustered);
-  expect(ownTags(config).some(({ input }) => input === "gw1/tagferry/cluster/state")).toBe(isClustered);
+  expect(ownInputRules(config).some(({ input }) => input === "gw1/tagferry/cluster/state")).toBe(isClustered);
 });
 
 test("a changed value is stored at the next interval, an unchanged one every five minutes", async () => {
