@@ -10,7 +10,7 @@ import { InputOwners } from "../mapping/input-owners.ts";
 import { openCatalog } from "../upload/signals/catalog.ts";
 import { bufferOf } from "./buffer-of.ts";
 import { AgentClock } from "./clock/agent-clock.ts";
-import { ClockFile, resumeClock } from "./clock/clock-file.ts";
+import { clockFile, resumeClock } from "./clock/clock-file.ts";
 import { openClockWatch } from "./clock/clock-watch.ts";
 import { machineEvidence, type TimeEvidence } from "./clock/time-evidence.ts";
 import { type ConfigPlan, planOf, takenUp } from "./config-plan.ts";
@@ -167,7 +167,7 @@ export async function openWaitingAgent(
       trend.sample(stats);
     }),
   );
-  const file = new ClockFile(dataDir, runtime.log);
+  const file = clockFile(dataDir, runtime.log);
   await resumeClock(clock, file, gaps.life.former);
   const clockWatch = opened.use(
     await openClockWatch(

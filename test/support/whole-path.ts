@@ -76,7 +76,7 @@ async function carried({ steps, isBehind }: PathStory, as: "columns" | "plain") 
   const config = bufferOptions.parse({ sync: "0s", reserveFreeDisk: "0B" });
   const placed = { directory: folder, integration: "plant", config };
   const evidence: TimeEvidence = { synchronised: async () => "unknown", hasHardwareClock: async () => true };
-  const file = { read: async () => undefined, write: async () => {} };
+  const file = { load: async () => undefined, save: async () => {} };
   const stop = new AbortController();
 
   async function* deliveries(signal: AbortSignal): AsyncGenerator<Delivery> {

@@ -3,35 +3,18 @@ import { join } from "node:path";
 import { z } from "zod";
 import { epochMicros } from "../../core/point.ts";
 import type { Logger } from "../../core/runtime.ts";
-import { writeAtomically } from "../../lib/files/atomic-file.ts";
-import { readStateFile } from "../../lib/files/state-file.ts";
+import { stateFile } from "../../lib/files/state-file.ts";
 import type { Life } from "../gaps/gap-file.ts";
-import type { AgentClock, ClockEpoch } from "./agent-clock.ts";
+import type { AgentClock } from "./agent-clock.ts";
 
 const content = z.object({ epoch: z.int().min(0).max(999), until: z.int().transform(epochMicros) });
 
-export class ClockFile {
-  readonly #path: string;
-  readonly #log: Logger;
+export type ClockFile = ReturnType<typeof clockFile>;
 
-  constructor(dataDir: string, log: Logger) {
-    this.#path = join(dataDir, "clock.json");
-    this.#log = log;
-  }
-
-  /** Undefined: the clock never went back, or the file is damaged. */
-  read(): Promise<ClockEpoch | undefined> {
-    return readStateFile(this.#path, content);
-  }
-
-  /** Resolves once the state is on disk, or once the failure is logged. Never rejects. */
-  async write(epoch: ClockEpoch): Promise<void> {
-    try {
-      await writeAtomically(this.#path, JSON.stringify(epoch));
-    } catch (error) {
-      this.#log.warn({ err: error }, "cannot persist that the clock went back");
-    }
-  }
+/** Its content is undefined if the clock never went back, or if the file is damaged. */
+export function clockFile(dataDir: string, log: Logger) {
+  const unwritable = "cannot persist that the clock went back";
+  return stateFile(join(dataDir, "clock.json"), content, { log, unwritable });
 }
 
 /** A sign of life is written every 10 s. A killed agent may have given times for this long after its last one. */
@@ -42,15 +25,15 @@ const slewedUs = 5_000;
 /** Continues from the state of the previous agent, so that no time is given twice. */
 export async function resumeClock(
   clock: AgentClock,
-  file: Pick<ClockFile, "read" | "write">,
+  file: Pick<ClockFile, "load" | "save">,
   former: Omit<Life, "sources"> | undefined,
 ): Promise<void> {
-  const left = await file.read();
+  const left = await file.load();
   if (left) clock.resume(left);
   if (!former || clock.machine >= highestGiven(former, clock)) return;
   const next = clock.next(highestGiven(former, clock));
   if (!next) return;
-  await file.write(next);
+  await file.save(next);
   clock.accept(next);
 }
 

@@ -18,7 +18,7 @@ export interface ClockWatchOptions {
   /** When an agent last ran with this data directory. Undefined: never. */
   readonly lastRan: EpochMicros | undefined;
   readonly clock: AgentClock;
-  readonly file: Pick<ClockFile, "write">;
+  readonly file: Pick<ClockFile, "save">;
 }
 
 const metrics = {
@@ -74,20 +74,6 @@ export async function openClockWatch(options: ClockWatchOptions, runtime: Runtim
 
   function consequence(): string {
     return consequences[holds() ? "hold" : "write"];
-  }
-
-  function holding(): boolean {
-    detectStep();
-    return holds();
-  }
-
-  function trusted(): boolean {
-    detectStep();
-    return current === undefined && vote.reason === undefined;
-  }
-
-  function undecided(): boolean {
-    return trusted() && vote.undecided;
   }
 
   async function work(): Promise<void> {
@@ -148,7 +134,7 @@ export async function openClockWatch(options: ClockWatchOptions, runtime: Runtim
     if (!clock.stepped) return;
     const epoch = clock.next();
     if (epoch === undefined) return;
-    await file.write(epoch);
+    await file.save(epoch);
     clock.accept(epoch);
   }
 
@@ -197,18 +183,20 @@ export async function openClockWatch(options: ClockWatchOptions, runtime: Runtim
   const every = { everyMs: checkEveryMs, gridMs: checkGridMs, first: "later" } as const;
   const working = repeat(work, { ...every, failure: "the clock is no longer watched" }, runtime);
 
-  return {
+  const watch = {
     /** Whether readings with times of this machine are held. Checks for steps first. */
     get holding(): boolean {
-      return holding();
+      detectStep();
+      return holds();
     },
-    /** Whether nothing is wrong with the machine's clock. */
+    /** Whether nothing is wrong with the machine's clock. Checks for steps first. */
     get trusted(): boolean {
-      return trusted();
+      detectStep();
+      return current === undefined && vote.reason === undefined;
     },
     /** Whether it is too early to decide whose clock is wrong when a device is ahead. */
     get undecided(): boolean {
-      return undecided();
+      return watch.trusted && vote.undecided;
     },
     /** Why the clock is not trusted and what happens to its times, as text for the operator. Undefined: it is trusted. */
     get problem(): { readonly reason: string; readonly consequence: string } | undefined {
@@ -217,7 +205,7 @@ export async function openClockWatch(options: ClockWatchOptions, runtime: Runtim
     },
     /** Resolves when fewer readings need to wait than now; immediately if none do. */
     get released(): Promise<void> {
-      return holding() || undecided() ? release.promise : Promise.resolve();
+      return watch.holding || watch.undecided ? release.promise : Promise.resolve();
     },
     /** Records the times that devices give. Returns whether one of them is ahead. */
     note(source: string, readings: readonly Reading[]): boolean {
@@ -229,6 +217,7 @@ export async function openClockWatch(options: ClockWatchOptions, runtime: Runtim
     },
     [Symbol.asyncDispose]: () => working[Symbol.asyncDispose](),
   };
+  return watch;
 }
 
 export const unsetClockHint = "set the clock, or have it synchronised; with agent.unsyncedClock: write nothing waits";

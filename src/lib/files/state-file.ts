@@ -2,6 +2,7 @@
 import { mkdir, readFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { z } from "zod";
+import type { Logger } from "../../core/runtime.ts";
 import { codeOf } from "../values/error-code.ts";
 import { writeAtomically } from "./atomic-file.ts";
 
@@ -23,4 +24,37 @@ export async function readStateFile<S extends z.ZodType>(
 export async function writeStateFile(path: string, state: unknown): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   await writeAtomically(path, JSON.stringify(state));
+}
+
+/**
+ * The state of a part in a file, whose failures are logged with these messages. `unreadable`: for a file that exists;
+ * undefined: nothing is logged.
+ */
+export function stateFile<S extends z.ZodType>(
+  path: string,
+  content: S,
+  { log, unreadable, unwritable }: { readonly log: Logger; readonly unreadable?: string; readonly unwritable: string },
+) {
+  let next: { readonly state: z.output<S> } | undefined;
+  let saving = Promise.resolve();
+
+  async function write(): Promise<void> {
+    const state = next?.state;
+    next = undefined;
+    await writeStateFile(path, state).catch((err: unknown) => log.warn({ err, path }, unwritable));
+  }
+
+  return {
+    /** Resolves with the content. Undefined: the file is missing or unreadable. Never rejects. */
+    load: (): Promise<z.output<S> | undefined> =>
+      readStateFile(path, content, (err) => unreadable !== undefined && log.warn({ err, path }, unreadable)),
+    /** Writes `state` after earlier writes. Of several waiting states, only the last is written. Never rejects. */
+    save(state: z.output<S>): Promise<void> {
+      if (next === undefined) saving = saving.then(write);
+      next = { state };
+      return saving;
+    },
+    /** Resolves once the last write has ended. */
+    saved: (): Promise<void> => saving,
+  };
 }

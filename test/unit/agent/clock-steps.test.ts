@@ -47,8 +47,8 @@ class Machine {
     const clock = new AgentClock(this.wall);
     const runtime: Runtime = testRuntime({ clock });
     const file = {
-      read: async () => this.#written,
-      write: async (epoch: ClockEpoch) => void (this.#written = epoch),
+      load: async () => this.#written,
+      save: async (epoch: ClockEpoch) => void (this.#written = epoch),
     };
     const life = signOfLife(this.#life, clock);
     await resumeClock(clock, file, this.#life);

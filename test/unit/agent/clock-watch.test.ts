@@ -20,7 +20,7 @@ async function watching(start: string, options: Partial<ClockWatchOptions> = {})
     evidence: silent,
     lastRan: undefined,
     clock: own,
-    file: { async write() {} },
+    file: { async save() {} },
   } as const;
   const watch = await openClockWatch({ ...parts, ...options }, runtime);
   const messages = () => runtime.lines.map(({ message }) => message);
@@ -153,6 +153,29 @@ test("readings wait and get the times at which they were read; values with devic
   expect(seen.at(-1)).toEqual([4, "2026-05-01T12:00:01.000Z"]);
   stop.abort(new Error("over"));
   await done;
+  await watch[Symbol.asyncDispose]();
+});
+
+test("columns of a trusted clock pass without an object for each reading", async () => {
+  const { stop, hold, watch, own } = await held("2026-05-01T12:00:00Z");
+  const places = [{ tag: 0 as TagId, captures: {}, address: "hr:0" }];
+  const batch = { places, values: Float64Array.of(1), times: own.now(), clock: "agent" as const };
+  const columns: Delivery = {
+    batches: [batch],
+    get readings(): never {
+      throw new Error("the readings became objects");
+    },
+    descriptions: [],
+    awaited: false,
+    ack() {},
+  };
+  async function* source() {
+    yield columns;
+  }
+  const passed: Delivery[] = [];
+  for await (const delivery of hold.timed(source(), stop.signal)) passed.push(delivery);
+  expect(passed.length).toBe(1);
+  expect(passed[0]).toBe(columns);
   await watch[Symbol.asyncDispose]();
 });
 

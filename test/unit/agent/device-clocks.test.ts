@@ -42,7 +42,7 @@ async function plant({ gateway, policy = "hold", synchronised = "unknown", rule 
     evidence: { synchronised: async () => synchronised, hasHardwareClock: async () => true },
     lastRan: undefined,
     clock,
-    file: { async write() {} },
+    file: { async save() {} },
   };
   const watch = await openClockWatch(options, runtime);
   const stop = new AbortController();

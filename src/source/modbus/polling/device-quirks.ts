@@ -2,11 +2,11 @@
 import { join } from "node:path";
 import { z } from "zod";
 import type { Runtime } from "../../../core/runtime.ts";
-import { readStateFile, writeStateFile } from "../../../lib/files/state-file.ts";
+import { stateFile } from "../../../lib/files/state-file.ts";
 import type { BlockBoundary } from "../config/plan.ts";
 import { lateReplyTracker } from "../framing/late-reply-tracker.ts";
 
-const file = z.object({
+const content = z.object({
   version: z.literal(1),
   units: z.record(
     z.string(),
@@ -20,7 +20,7 @@ const file = z.object({
     .object({
       /** Microseconds since the epoch. */
       since: z.number(),
-      units: z.record(z.string(), z.array(z.object({ code: z.int(), bytes: z.int().optional() }))),
+      units: z.record(z.string(), z.array(z.object({ code: z.int(), bytes: z.int().optional() })).readonly()),
     })
     .optional(),
 });
@@ -39,11 +39,12 @@ export type DeviceQuirks = Awaited<ReturnType<typeof loadDeviceQuirks>>;
 
 /** Loads the facts in `stateDir`; empty if there are none. */
 export async function loadDeviceQuirks(stateDir: string, { clock, log }: Runtime) {
-  const path = join(stateDir, "learned.json");
-  const { units = {}, doubts: former } =
-    (await readStateFile(path, file, (error) =>
-      log.warn({ err: error, path }, "what was learned of the devices cannot be read"),
-    )) ?? {};
+  const file = stateFile(join(stateDir, "learned.json"), content, {
+    log,
+    unreadable: "what was learned of the devices cannot be read",
+    unwritable: "what was learned of the devices cannot be kept",
+  });
+  const { units = {}, doubts: former } = (await file.load()) ?? {};
   const isCurrent = former && Math.abs(clock.now() - former.since) < expectedForMicros;
   const lateReplies = lateReplyTracker(isCurrent ? former.units : {});
   const quirksByUnit = new Map(
@@ -51,15 +52,12 @@ export async function loadDeviceQuirks(stateDir: string, { clock, log }: Runtime
   );
   /** The late replies as on disk, in JSON. */
   let kept = JSON.stringify(lateReplies.known);
-  let saving: Promise<void> = Promise.resolve();
 
-  async function save(): Promise<void> {
-    const known = lateReplies.known;
+  function save(): void {
+    const { known } = lateReplies;
     kept = JSON.stringify(known);
     const late = Object.keys(known).length > 0 && { doubts: { since: clock.now(), units: known } };
-    await writeStateFile(path, { version: 1, units: Object.fromEntries(quirksByUnit), ...late }).catch(
-      (error: unknown) => log.warn({ err: error, path }, "what was learned of the devices cannot be kept"),
-    );
+    void file.save({ version: 1, units: Object.fromEntries(quirksByUnit), ...late });
   }
 
   return {
@@ -78,12 +76,12 @@ export async function loadDeviceQuirks(stateDir: string, { clock, log }: Runtime
       quirksByUnit.set(unit, quirks);
       if (quirks.cuts.some(({ table, address }) => table === cut.table && address === cut.address)) return;
       quirks.cuts.push(cut);
-      saving = saving.then(save);
+      save();
     },
     /** Resolves when all facts and late answers are written, or writing has failed. */
     saved(): Promise<void> {
-      if (JSON.stringify(lateReplies.known) !== kept) saving = saving.then(save);
-      return saving;
+      if (JSON.stringify(lateReplies.known) !== kept) save();
+      return file.saved();
     },
   };
 }

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { z } from "zod";
 import type { Logger } from "../../../core/runtime.ts";
-import { readStateFile, writeStateFile } from "../../../lib/files/state-file.ts";
+import { stateFile } from "../../../lib/files/state-file.ts";
 
 const schema = z.object({
   /** A session belongs to a client identifier at one broker. */
@@ -36,24 +36,9 @@ export function subscriptionRequest(qos: 0 | 1 | 2, retained: readonly string[])
 /** A restarting broker disconnects a few times; one that was replaced by an older version always does. */
 const maxHangUps = 5;
 
-/**
- * A state file in the folder of a source, for data that survives a connection. `subject`: what the state belongs to, such
- * as broker and client identifier.
- */
-export function sourceStateFile<T>(
-  { folder, kind, subject }: { readonly folder: string; readonly kind: string; readonly subject: string },
-  schema: z.ZodType<T>,
-  log: Logger,
-) {
-  const name = createHash("sha256").update(subject).digest("hex").slice(0, 16);
-  const path = join(folder, `${kind}-${name}.json`);
-  const complain = (complaint: string) => (error: unknown) => log.warn({ err: error }, complaint);
-  return {
-    /** Resolves with the saved content. Undefined, with a log line, if it cannot be read. */
-    load: (complaint: string): Promise<T | undefined> => readStateFile(path, schema, complain(complaint)),
-    /** Resolves once the content is on disk, or the failure is logged. */
-    save: (content: T, complaint: string): Promise<void> => writeStateFile(path, content).catch(complain(complaint)),
-  };
+/** Path of a state file of a source. `subject`: what the state belongs to, such as broker and client identifier. */
+export function statePath(folder: string, kind: string, subject: string): string {
+  return join(folder, `${kind}-${createHash("sha256").update(subject).digest("hex").slice(0, 16)}.json`);
 }
 
 /** Persistent state of one session. If it is lost, stale subscriptions stay at the broker; nothing else is affected. */
@@ -66,15 +51,18 @@ export async function loadSessionState(
   log: Logger,
 ) {
   const subject = JSON.stringify([session.url, session.clientId]);
-  const file = sourceStateFile<State>({ folder, kind: "session", subject }, schema, log);
-  const known = await file.load("the remembered state of the session cannot be read");
-  let state: State = known ?? { ...session, hangUps: 0, filters: [], unanswered: [], unprotected: [] };
+  const file = stateFile(statePath(folder, "session", subject), schema, {
+    log,
+    unreadable: "the remembered state of the session cannot be read",
+    unwritable: "the state of the session could not be remembered",
+  });
+  let state: State = (await file.load()) ?? { ...session, hangUps: 0, filters: [], unanswered: [], unprotected: [] };
 
   async function remember(change: Partial<Changing>): Promise<void> {
     const next = { ...state, ...change, filters: (change.filters ?? state.filters).toSorted() };
     if (JSON.stringify(next) === JSON.stringify(state)) return;
     state = next;
-    await file.save(next, "the state of the session could not be remembered");
+    await file.save(next);
   }
 
   return {

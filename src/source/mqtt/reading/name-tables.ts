@@ -3,9 +3,10 @@
 import { z } from "zod";
 import type { Logger } from "../../../core/runtime.ts";
 import type { Captures } from "../../../core/source.ts";
+import { stateFile } from "../../../lib/files/state-file.ts";
 import type { MqttTag } from "../config/tag.ts";
 import { type Message, payloadBytes } from "../connection/packet-reader.ts";
-import { sourceStateFile } from "../connection/session-state.ts";
+import { statePath } from "../connection/session-state.ts";
 import { jsonDocument } from "../decoders/json.ts";
 import { expand, follow, scalarText } from "../decoders/json-path.ts";
 import { PayloadError } from "../decoders/payload.ts";
@@ -29,10 +30,17 @@ export class NameTables {
   readonly #trie = new TopicTrie<Names>();
   readonly #tables = new Map<string, Map<string, string>>();
   #namesOfTopic = new Map<string, readonly Names[]>();
+  readonly #changed: (known: KnownNames) => void;
   /** Filters of the topics with names. */
   readonly filters: readonly string[];
 
-  constructor(tags: readonly Pick<MqttTag, "names">[], known: KnownNames = {}) {
+  /** `changed`: called with all names after some were learnt. */
+  constructor(
+    tags: readonly Pick<MqttTag, "names">[],
+    known: KnownNames = {},
+    changed: (known: KnownNames) => void = () => {},
+  ) {
+    this.#changed = changed;
     const distinct = new Map<string, Names>();
     for (const { names } of tags) if (names) distinct.set(identity(names), names);
     for (const names of distinct.values()) this.#trie.insert(names.topic.pattern, names);
@@ -44,17 +52,14 @@ export class NameTables {
     return this.#table(names, captures) ?? new Map();
   }
 
-  /** Stores the names in `message`. Undefined: it carries none. `changed`: save them. Throws `PayloadError`. */
-  learn(
-    message: Pick<Message, "topic" | "payload" | "skippedBytes">,
-    maxPayload: number,
-  ): { changed: boolean } | undefined {
+  /** Stores the names in `message`. False: it carries none. Throws `PayloadError`. */
+  learn(message: Pick<Message, "topic" | "payload" | "skippedBytes">, maxPayload: number): boolean {
     const { topic, payload } = message;
     const namesOfTopic = this.#namesFor(topic);
-    if (namesOfTopic.length === 0) return undefined;
+    if (namesOfTopic.length === 0) return false;
     // Deleting a retained message removes no names, since more data may follow.
     const bytes = payloadBytes(message);
-    if (bytes === 0) return { changed: false };
+    if (bytes === 0) return true;
     if (bytes > maxPayload) throw new PayloadError(`of ${bytes} bytes is larger than maxPayload`);
     const document = jsonDocument(payload);
     let changed = false;
@@ -62,11 +67,9 @@ export class NameTables {
       const table = this.#table(names, capturesIn(topic, names.topic.captures));
       if (table && replace(table, read(names, document))) changed = true;
     }
-    return { changed };
-  }
-
-  get known(): KnownNames {
-    return Object.fromEntries([...this.#tables].map(([key, table]) => [key, Object.fromEntries(table)]));
+    if (changed)
+      this.#changed(Object.fromEntries([...this.#tables].map(([key, each]) => [key, Object.fromEntries(each)])));
+    return true;
   }
 
   #table(names: Names, captures: Captures): Map<string, string> | undefined {
@@ -114,27 +117,10 @@ function replace(table: Map<string, string>, found: ReadonlyMap<string, string>)
 const content = z.record(z.string(), z.record(z.string(), z.string()));
 
 /** State file of one source at one broker. After its loss, names are missing until the broker repeats them. */
-export function openNamesFile(folder: string, url: string, log: Logger) {
-  const file = sourceStateFile<KnownNames>({ folder, kind: "names", subject: url }, content, log);
-  let next: KnownNames | undefined;
-  let writing: Promise<void> = Promise.resolve();
-
-  async function write(): Promise<void> {
-    const names = next ?? {};
-    next = undefined;
-    await file.save(names, "cannot store the names of devices");
-  }
-
-  return {
-    /** Resolves with the stored names, or none if the file is unreadable. */
-    load: async (): Promise<KnownNames> =>
-      (await file.load("cannot read the stored names of devices; they are learnt again")) ?? {},
-    /** Schedules a write of `names`. Only the last of several pending states is written. */
-    save(names: KnownNames): void {
-      if (next === undefined) writing = writing.then(write);
-      next = names;
-    },
-    /** Resolves once all scheduled writes have finished. */
-    written: () => writing,
-  };
+export function namesFile(folder: string, url: string, log: Logger) {
+  return stateFile(statePath(folder, "names", url), content, {
+    log,
+    unreadable: "cannot read the stored names of devices; they are learnt again",
+    unwritable: "cannot store the names of devices",
+  });
 }

@@ -20,7 +20,6 @@ interface ReaderParts {
   readonly names: NameTables;
   /** Which tags read which copy of a message. */
   readonly copies: Pick<SubscriptionCopies, "isFor">;
-  readonly onNames: () => void;
   readonly counts: MessageCounts;
   readonly unknown: UnknownTopics;
   /** Called with an error that no payload should cause, which is a defect of the agent. */
@@ -34,7 +33,7 @@ export type MessageReader = (message: Message, arrival: EpochMicros, sink: Readi
 const maxReadings = 100_000;
 
 export function messageReader(parts: ReaderParts): MessageReader {
-  const { router, maxPayload, sparkplug, names, copies, onNames, counts, unknown, onDefect } = parts;
+  const { router, maxPayload, sparkplug, names, copies, counts, unknown, onDefect } = parts;
 
   function read(message: Message, arrival: EpochMicros, sink: ReadingSink): void {
     const { readings } = sink;
@@ -101,9 +100,7 @@ export function messageReader(parts: ReaderParts): MessageReader {
   /** Whether the message carries names. */
   function learnNames(message: Message): boolean {
     try {
-      const learnt = names.learn(message, maxPayload);
-      if (learnt?.changed) onNames();
-      return learnt !== undefined;
+      return names.learn(message, maxPayload);
     } catch (error) {
       counts.malformed++;
       malformed(message, error);

@@ -27,7 +27,6 @@ export interface MessageReceiverOptions {
   readonly receiveMaximum?: number;
   /** Names that devices sent on earlier connections. Omitted: none. */
   readonly names?: NameTables;
-  readonly onNames?: () => void;
   /** Filters that a resumed session has. Omitted: none. */
   readonly inSession?: readonly string[];
 }
@@ -43,7 +42,7 @@ const rememberedTopics = 131_072;
 
 /** Receives the messages of one connection and returns them as deliveries. */
 export function openMessageReceiver(options: MessageReceiverOptions, runtime: Runtime, link: BrokerConnection) {
-  const { source, tags, maxPayload, requestRebirth, names = new NameTables(tags), onNames = () => {} } = options;
+  const { source, tags, maxPayload, requestRebirth, names = new NameTables(tags) } = options;
   const { clock, metrics } = runtime;
   const monotonic = () => clock.monotonic();
   const limitedLog = new RateLimitedLog(runtime);
@@ -54,7 +53,7 @@ export function openMessageReceiver(options: MessageReceiverOptions, runtime: Ru
   const sparkplug = new SparkplugHost({ maxPayload, rebirths, counts, monotonic });
   const router = new TopicRouter(tags, waysOf(maxPayload), rememberedTopics);
   const copies = new SubscriptionCopies((id) => tagFilter(tags[id]!)); // a TagId is an index
-  const read = messageReader({ router, copies, maxPayload, sparkplug, names, onNames, counts, unknown, onDefect });
+  const read = messageReader({ router, copies, maxPayload, sparkplug, names, counts, unknown, onDefect });
   const queue = receiveQueue({
     maxReadings,
     acknowledge(held) {
@@ -74,7 +73,6 @@ export function openMessageReceiver(options: MessageReceiverOptions, runtime: Ru
   let turn: EpochMicros | undefined;
   /** Messages of this turn that need an acknowledgement. */
   let arrived = 0;
-  let onTaken = (_readings: readonly Reading[]) => {};
   let isClosed = false;
   let hasDefect = false;
 
@@ -107,7 +105,6 @@ export function openMessageReceiver(options: MessageReceiverOptions, runtime: Ru
   }
 
   function deliveryOf(batch: Batch): Delivery {
-    onTaken(batch.readings);
     const isHeld = batch.held.length > 0;
     const hurry = isHeld ? new Promise<void>((resolve) => sendWindow.waiting(monotonic(), resolve)) : undefined;
     return {
@@ -163,10 +160,6 @@ export function openMessageReceiver(options: MessageReceiverOptions, runtime: Ru
     },
     /** The topics with the most messages that no tag wants. */
     unknown: () => unknown.top(),
-    /** `taken` is called with the readings of each delivery. */
-    onTaken(taken: typeof onTaken): void {
-      onTaken = taken;
-    },
     connected(resumed: boolean): void {
       if (resumed) copies.granted(options.inSession ?? []);
     },

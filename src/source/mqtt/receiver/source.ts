@@ -22,7 +22,7 @@ import {
   type Subscriptions,
 } from "../connection/subscriptions.ts";
 import { takeoverWatchOf } from "../connection/takeover-watch.ts";
-import { NameTables, openNamesFile } from "../reading/name-tables.ts";
+import { NameTables, namesFile } from "../reading/name-tables.ts";
 import { openMessageReceiver } from "./message-receiver.ts";
 import { staleTagWatch } from "./stale-tag-watch.ts";
 
@@ -68,17 +68,16 @@ async function openAt(address: string, config: MqttConfig, runtime: Runtime, sig
   const url = shownUrl(address);
   const clientId = clientIdOf(options, { agent: config.identity ?? config.agent, source: name });
   const state = await loadSessionState(config.stateDir, { url: address, clientId }, log);
-  const namesFile = openNamesFile(config.stateDir, address, log);
-  const names = new NameTables(tags, tags.some((tag) => tag.names) ? await namesFile.load() : {});
+  const nameStore = namesFile(config.stateDir, address, log);
+  const known = tags.some((tag) => tag.names) ? await nameStore.load() : undefined;
   const receiving = {
     source: name,
     tags,
     maxPayload: options.maxPayload,
     requestRebirth: options.requestRebirth,
     receiveMaximum: session.receiveMaximum,
-    names,
+    names: new NameTables(tags, known, (all) => void nameStore.save(all)),
     inSession: state.answered,
-    onNames: () => namesFile.save(names.known),
   };
   const { connection, handler: receiver } = await connectBroker(
     {
@@ -102,6 +101,8 @@ async function openAt(address: string, config: MqttConfig, runtime: Runtime, sig
   if (expiryAdvice !== undefined) log.warn(about, expiryAdvice);
 
   const closing = new AbortController();
+  const stale = staleTagWatch(tags, clock.monotonic());
+  const { intervalMs: staleEveryMs } = stale;
   let subscriptions: Subscriptions = { granted: [], refused: new Map(), unprotected: [] };
   void connection.lost.then((error) => receiver.fail(error));
   const subscribing = subscribe(sessionPresent ? state.filters : []);
@@ -113,7 +114,7 @@ async function openAt(address: string, config: MqttConfig, runtime: Runtime, sig
 
   async function subscribe(inSession: readonly string[]): Promise<void> {
     const retained = tags.filter((tag) => tag.retained !== "ignore").map(tagFilter);
-    const how = { qos, retained, inSession, repeated: names.filters, onGranted: receiver.subscribed };
+    const how = { qos, retained, inSession, repeated: receiving.names.filters, onGranted: receiver.subscribed };
     subscriptions = await applySubscriptions(connection, tags.map(tagFilter), how, state, log);
     if (subscriptions.refused.size > 0) receiver.add(refusals(tags, subscriptions, runtime));
   }
@@ -135,13 +136,11 @@ async function openAt(address: string, config: MqttConfig, runtime: Runtime, sig
   }
 
   async function watchSilence(): Promise<void> {
-    const watch = staleTagWatch(tags, clock.monotonic());
-    if (watch.intervalMs === undefined) return;
-    receiver.onTaken((readings) => watch.received(readings, clock.monotonic()));
-    await each(watch.intervalMs, () => {
-      for (const silent of watch.check(clock.monotonic())) {
-        log.warn({ topic: silent.topic, ms: silent.expectEvery }, "no message for longer than expected");
-        if (silent.named) receiver.add([watch.reading(silent, clock.now())]);
+    if (staleEveryMs === undefined) return;
+    await each(staleEveryMs, () => {
+      for (const { topic, expectEvery, readings } of stale.check(clock.monotonic(), clock.now())) {
+        log.warn({ topic, ms: expectEvery }, "no message for longer than expected");
+        receiver.add(readings);
       }
     });
   }
@@ -217,7 +216,11 @@ async function openAt(address: string, config: MqttConfig, runtime: Runtime, sig
     },
     async *deliveries(until) {
       try {
-        for (;;) yield await receiver.take(until);
+        for (;;) {
+          const delivery = await receiver.take(until);
+          if (staleEveryMs !== undefined) stale.received(delivery.readings, clock.monotonic());
+          yield delivery;
+        }
       } catch (error) {
         if (!isAbort(error, until)) throw error;
         // Delivers what has arrived, so that it is stored.
@@ -247,7 +250,7 @@ async function openAt(address: string, config: MqttConfig, runtime: Runtime, sig
       closing.abort(new Error("the connection is closed"));
       receiver.close();
       await connection[Symbol.asyncDispose]();
-      await namesFile.written();
+      await nameStore.saved();
     },
   };
   try {

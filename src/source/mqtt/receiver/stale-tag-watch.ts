@@ -38,7 +38,6 @@ export function staleTagWatch(tags: readonly MqttTag[], nowMs: number) {
       return Math.min(...[...watchedTags.values()].map(({ expectEvery }) => expectEvery)) / 4;
     },
     received(readings: readonly Reading[], nowMs: number): void {
-      if (watchedTags.size === 0) return;
       for (const reading of readings) {
         const watched = watchedTags.get(reading.tag);
         if (!watched || own.has(reading)) continue;
@@ -46,24 +45,19 @@ export function staleTagWatch(tags: readonly MqttTag[], nowMs: number) {
         watched.reported = false;
       }
     },
-    /** Tags that became silent since the last check. */
-    check(nowMs: number): readonly SilentTag[] {
-      const silent: SilentTag[] = [];
-      for (const watched of watchedTags.values()) {
-        if (watched.reported || nowMs - watched.received < watched.expectEvery) continue;
+    /** Tags that became silent since the last check, each with a reading that says so if its signal is known. */
+    check(nowMs: number, time: EpochMicros) {
+      const silent = [...watchedTags.values()].filter(
+        ({ reported, received, expectEvery }) => !reported && nowMs - received >= expectEvery,
+      );
+      return silent.map((watched) => {
+        const { id, topic, expectEvery, named } = watched;
         watched.reported = true;
-        silent.push(watched);
-      }
-      return silent;
-    },
-    /** The reading of a silent tag: no value, and the expected interval. */
-    reading({ id, topic, expectEvery }: SilentTag, time: EpochMicros): Reading {
-      const place = { tag: id, captures: {}, address: topic, time };
-      const reading = badReading(place, `no message for ${formatDuration(expectEvery)}`);
-      own.add(reading);
-      return reading;
+        const place = { tag: id, captures: {}, address: topic, time };
+        const reading = badReading(place, `no message for ${formatDuration(expectEvery)}`);
+        own.add(reading);
+        return { topic, expectEvery, readings: named ? [reading] : [] };
+      });
     },
   };
 }
-
-export type SilentTag = Pick<WatchedTag, "id" | "topic" | "expectEvery" | "named">;

@@ -47,7 +47,7 @@ test("a damaged file and an unwritable folder are only reported", async () => {
   await quirks.saved();
   expect(JSON.parse(await readFile(join(folder.path, "learned.json"), "utf8"))).toMatchObject({ version: 1 });
 
-  const nowhere = await loadDeviceQuirks("/dev/null/nowhere", runtime);
+  const nowhere = await loadDeviceQuirks(join(import.meta.filename, "nowhere"), runtime);
   nowhere.add(1, cut(4));
   await nowhere.saved();
   expect(runtime.lines.at(-1)).toMatchObject({

@@ -7,7 +7,7 @@ import { jsonDocument, jsonLines } from "../../../../src/source/mqtt/decoders/js
 import { lineProtocolRecords } from "../../../../src/source/mqtt/decoders/records.ts";
 import { mqttDriver } from "../../../../src/source/mqtt/driver.ts";
 import { MessageCounts, UnknownTopics } from "../../../../src/source/mqtt/reading/message-counts.ts";
-import { NameTables } from "../../../../src/source/mqtt/reading/name-tables.ts";
+import { type KnownNames, NameTables } from "../../../../src/source/mqtt/reading/name-tables.ts";
 import { TopicRouter } from "../../../../src/source/mqtt/reading/topic-router.ts";
 import { messageReader } from "../../../../src/source/mqtt/receiver/message-reader.ts";
 import { RebirthRequests } from "../../../../src/source/mqtt/sparkplug/edge-node.ts";
@@ -263,7 +263,7 @@ test("names from a device's own messages replace the IDs in its data, which are 
 
   reader.read("m/one", '{"points":[{"id":"101","name":"torque"}]}');
   expect(data()[0]).toMatchObject({ c: "one", id: "101", name: "torque" });
-  expect(reader.changes()).toBe(2);
+  expect(reader.saved).toHaveLength(2);
   expect(reader.counts).toMatchObject({ unmatched: 0, malformed: 0 });
 });
 
@@ -273,7 +273,7 @@ test("unreadable names change nothing and are counted, repeated ones are not new
   for (const payload of [names, names, "", '{"points":', '{"points":[]}', '{"other":1}', "[".repeat(10_000)])
     reader.read("m/one", payload);
   expect(reader.read("d/one/r", '[{"id":"101","v":1}]')[0]?.captures).toMatchObject({ name: "speed" });
-  expect(reader.changes()).toBe(1);
+  expect(reader.saved).toHaveLength(1);
   expect(reader.counts).toMatchObject({ malformed: 4 });
 });
 
@@ -289,7 +289,7 @@ test("known names can be saved and restored", () => {
   const reader = jsonReader([named]);
   reader.read("m/one", '{"points":[{"id":"101","name":"speed"}]}');
   const { names } = mqttDriver.tag.parse(named);
-  const again = new NameTables([{ names }], JSON.parse(JSON.stringify(reader.names.known)));
+  const again = new NameTables([{ names }], JSON.parse(JSON.stringify(reader.saved[0])));
   expect(names && again.of(names, { c: "one" }).get("101")).toBe("speed");
 });
 
@@ -452,23 +452,21 @@ function jsonReader(
   const wayOf = (tag: (typeof tags)[number]) => ({ address: tagAddress(tag), decode });
   const counts = new MessageCounts();
   const unknown = new UnknownTopics();
-  const names = new NameTables(tags);
-  let changes = 0;
-  const onNames = () => void changes++;
+  const saved: KnownNames[] = [];
+  const names = new NameTables(tags, {}, (known) => saved.push(known));
   const defects: unknown[] = [];
   const onDefect = (error: unknown) => void defects.push(error);
   const rebirths = new RebirthRequests(undefined);
   const sparkplug = new SparkplugHost({ maxPayload, rebirths, counts, monotonic: () => 0 });
   const router = new TopicRouter(tags, wayOf, 100);
   const copies = { isFor: () => true };
-  const read = messageReader({ router, copies, maxPayload, sparkplug, names, onNames, counts, unknown, onDefect });
+  const read = messageReader({ router, copies, maxPayload, sparkplug, names, counts, unknown, onDefect });
   return {
     defects,
     counts,
     unknown,
     parsed: () => parsed,
-    names,
-    changes: () => changes,
+    saved,
     read(topic: string, payload: string, rest: Partial<Message> = {}): Reading[] {
       const readings: Reading[] = [];
       const message = { topic, payload: Buffer.from(payload), retained: false, held: undefined, ...rest };

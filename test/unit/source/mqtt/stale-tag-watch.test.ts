@@ -10,22 +10,23 @@ const minute = 60_000;
 
 test("a tag silent for too long is reported once, until it has a value again", () => {
   const watch = staleTagWatch(tags, 0);
-  expect(watch.check(9 * minute)).toEqual([]);
-  const silent = watch.check(10 * minute);
-  expect(silent).toMatchObject([{ topic: "b", named: true }]);
-  const own = silent.map((tag) => watch.reading(tag, epochMicros(0)));
+  const check = (minutes: number) => watch.check(minutes * minute, epochMicros(0));
+  expect(check(9)).toEqual([]);
+  const silent = check(10);
+  expect(silent).toMatchObject([{ topic: "b" }]);
+  const own = silent.flatMap(({ readings }) => readings);
   expect(own).toMatchObject([{ tag: 1, quality: "bad", reason: "no message for 10m" }]);
   watch.received(own, 11 * minute);
-  expect(watch.check(40 * minute)).toEqual([]);
+  expect(check(40)).toEqual([]);
 
   watch.received(
     own.map((reading) => ({ ...reading })),
     50 * minute,
   );
 
-  expect(watch.check(60 * minute)).toMatchObject([
-    { topic: "b", named: true },
-    { topic: "c/{x}", named: false },
+  expect(check(60)).toMatchObject([
+    { topic: "b", readings: [{ tag: 1 }] },
+    { topic: "c/{x}", readings: [] },
   ]);
 });
 
