@@ -3,8 +3,8 @@ import type { OtherFormat } from "../../../core/commissioning.ts";
 import type { DriverTag } from "../../../core/driver.ts";
 import { formatAddress } from "./address.ts";
 import type { modbusTag } from "./options.ts";
-import { decodeRegisters } from "./registers.ts";
-import { isRegisterTable, type Order, orders, registersOf, type ValueType } from "./value-type.ts";
+import { decodeRegisters, reorder } from "./registers.ts";
+import { isRegisterTable, orders, registersOf, type ValueType } from "./value-type.ts";
 
 /** Formats of devices, with the way back from a value to its registers. */
 const writers: Partial<Readonly<Record<ValueType, (view: DataView, value: number) => void>>> = {
@@ -29,7 +29,8 @@ export function otherFormats(
   const width = registersOf[type];
   const bytes = new Uint8Array(width * 2);
   write(new DataView(bytes.buffer), value);
-  const sent = reordered(bytes, order);
+  const sent = new Uint8Array(width * 2);
+  reorder(bytes, 0, width, order, sent);
   const found = new Map<number, string>();
   for (const other of types.filter((each) => registersOf[each] === width))
     for (const turn of orders) {
@@ -41,17 +42,6 @@ export function otherFormats(
   return [...found]
     .map(([otherValue, format]) => ({ format, value: otherValue }))
     .toSorted((a, b) => magnitude(a.value) - magnitude(b.value));
-}
-
-/** `abcd` in another order, and back. */
-function reordered(bytes: Uint8Array, order: Order): Uint8Array {
-  const swapBytes = order === "badc" || order === "dcba" ? 1 : 0;
-  const swapWords = order === "cdab" || order === "dcba";
-  const last = bytes.length / 2 - 1;
-  return bytes.map((_, i) => {
-    const word = swapWords ? last - (i >> 1) : i >> 1;
-    return bytes[word * 2 + ((i & 1) ^ swapBytes)] ?? 0;
-  });
 }
 
 /** Powers of ten between the value and 1. */

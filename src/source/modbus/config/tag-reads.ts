@@ -6,7 +6,7 @@ import { type Address, formatAddress, registersFor } from "./address.ts";
 import type { ModbusOptions, modbusOptions, modbusTag } from "./options.ts";
 import { protocolLimit } from "./pdu.ts";
 import type { Limits, Span } from "./plan.ts";
-import type { RegisterFormat } from "./registers.ts";
+import { type RegisterFormat, type RegisterReader, registerReader } from "./registers.ts";
 import { isRegisterTable } from "./value-type.ts";
 
 export type ModbusConfig = DriverConfig<typeof modbusOptions, typeof modbusTag>;
@@ -16,6 +16,8 @@ export interface TagRead extends ReadPlace {
   readonly start: number;
   /** Undefined in bit tables. */
   readonly format: RegisterFormat | undefined;
+  /** Reads the value as `format` says. Undefined if it depends on other registers or values, or is a bit. */
+  readonly read: RegisterReader | undefined;
   /** Place of the power of ten to multiply by. */
   readonly scale: { readonly start: number; readonly format: RegisterFormat } | undefined;
 }
@@ -61,7 +63,7 @@ const noCaptures: Captures = {};
 
 function spanWith(index: number, tag: DriverTag<typeof modbusTag>, formatOf: FormatOf): TagSpan {
   const { at, order, scaleFactor } = tag;
-  const registers = isRegisterTable(at.table);
+  const { format, read } = isRegisterTable(at.table) ? formatOf(tag) : noFormat;
   const { table, start, count } = spanOf(at);
   // A copy by spreading would use more memory per object.
   const value: TagSpan = {
@@ -74,7 +76,8 @@ function spanWith(index: number, tag: DriverTag<typeof modbusTag>, formatOf: For
         start: at.address,
         address: formatAddress(at),
         captures: noCaptures,
-        format: registers ? formatOf(tag) : undefined,
+        format,
+        read,
         scale: scaleFactor && {
           start: scaleFactor.address,
           format: {
@@ -89,16 +92,19 @@ function spanWith(index: number, tag: DriverTag<typeof modbusTag>, formatOf: For
   return scaleFactor ? joined([value, { ...spanOf(scaleFactor), values: [] }]) : value;
 }
 
-type FormatOf = (tag: DriverTag<typeof modbusTag>) => RegisterFormat;
+type TagFormat = Pick<TagRead, "format" | "read">;
+type FormatOf = (tag: DriverTag<typeof modbusTag>) => TagFormat;
+const noFormat: TagFormat = { format: undefined, read: undefined };
 
-/** Returns the same object for equal formats. */
+/** Returns the same objects for equal formats. */
 function formatMaker(): FormatOf {
-  const formats = new Map<string, RegisterFormat>();
-  return ({ at, order, nullValues }) => {
+  const formats = new Map<string, TagFormat>();
+  return ({ at, order, nullValues, scaleFactor }) => {
     const { type, bit, toBit } = at;
     const format = { type, order: at.order ?? order ?? "abcd", bit, toBit, nullValues };
-    const key = JSON.stringify(format);
-    const known = formats.get(key) ?? format;
+    const isAlone = nullValues === undefined && scaleFactor === undefined && type !== "bit";
+    const key = JSON.stringify([format, isAlone]);
+    const known = formats.get(key) ?? { format, read: isAlone ? registerReader(format) : undefined };
     formats.set(key, known);
     return known;
   };

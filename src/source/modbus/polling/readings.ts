@@ -7,32 +7,19 @@ import { HandOver } from "../../../lib/flow/hand-over.ts";
 import { badReading, batchOf, readingsOf } from "../../../lib/readings/reading-batch.ts";
 import { scaled } from "../../../lib/values/power-of-ten.ts";
 import type { ReadBlock } from "../config/plan.ts";
-import {
-  type Decoded,
-  decodeBit,
-  decodeRegisters,
-  type RegisterFormat,
-  type RegisterReader,
-  simpleReader,
-} from "../config/registers.ts";
+import { type Decoded, decodeBit, decodeRegisters } from "../config/registers.ts";
 import type { TagRead, TagSpan } from "../config/tag-reads.ts";
 import { isRegisterTable } from "../config/value-type.ts";
 
 /** The SunSpec limit of a scale factor, as a power of ten. */
 const largestExponent = 10;
 
-/** Cached decoding of a block: its values and fast readers. */
-interface Decoding {
-  readonly places: readonly TagRead[];
-  /** Undefined if `decode` is needed. */
-  readonly readers: readonly (RegisterReader | undefined)[];
-}
-
-const decodings = new WeakMap<ReadBlock<TagSpan>, Decoding>();
+/** The values of a block: one list for all its replies, since the mapping caches by identity. */
+const placesByBlock = new WeakMap<ReadBlock<TagSpan>, readonly TagRead[]>();
 
 /** One reading per value in `block`, from the data of its reply. */
 export function decodeBlock(block: ReadBlock<TagSpan>, bytes: Uint8Array, time: EpochMicros): ReadingBatch {
-  const { places, readers } = decodingOf(block);
+  const places = placesOf(block);
   const booleans = !isRegisterTable(block.table);
   const values = new Float64Array(places.length);
   let apart: Map<number, Reading> | undefined;
@@ -40,10 +27,13 @@ export function decodeBlock(block: ReadBlock<TagSpan>, bytes: Uint8Array, time: 
     const place = places[i]!;
     const value = booleans
       ? Number(decodeBit(bytes, place.start - block.start))
-      : (readers[i]?.(bytes, (place.start - block.start) * 2) ?? Number.NaN);
-    // Adding 0 turns −0 into 0.
-    values[i] = value + 0;
-    if (Number.isFinite(value)) continue;
+      : place.read?.(bytes, (place.start - block.start) * 2);
+    if (typeof value === "number" && Number.isFinite(value)) {
+      // Adding 0 turns −0 into 0.
+      values[i] = value + 0;
+      continue;
+    }
+    values[i] = Number.NaN;
     const decoded = decode(place, bytes, block.start);
     if (decoded.ok && typeof decoded.value === "number") values[i] = decoded.value;
     else
@@ -55,22 +45,12 @@ export function decodeBlock(block: ReadBlock<TagSpan>, bytes: Uint8Array, time: 
   return { places, values, booleans, times: time, clock: "agent", apart };
 }
 
-function decodingOf(block: ReadBlock<TagSpan>): Decoding {
-  let decoding = decodings.get(block);
-  if (!decoding) {
-    const places = block.items.flatMap((item) => item.values);
-    const byFormat = new Map<RegisterFormat, RegisterReader | undefined>();
-    const readerOf = (format: RegisterFormat) => {
-      if (!byFormat.has(format)) byFormat.set(format, simpleReader(format));
-      return byFormat.get(format);
-    };
-    decoding = {
-      places,
-      readers: places.map(({ format, scale }) => (format && !scale ? readerOf(format) : undefined)),
-    };
-    decodings.set(block, decoding);
-  }
-  return decoding;
+function placesOf(block: ReadBlock<TagSpan>): readonly TagRead[] {
+  const known = placesByBlock.get(block);
+  if (known) return known;
+  const places = block.items.flatMap((item) => item.values);
+  placesByBlock.set(block, places);
+  return places;
 }
 
 export function failedReadings(block: ReadBlock<TagSpan>, reason: string, time: EpochMicros): ReadingBatch {
