@@ -25,7 +25,9 @@ export const modbusDriver: Driver<"modbus", typeof modbusOptions, typeof modbusT
   // Loaded on demand, to save memory in agents without Modbus devices.
   open: async (config, runtime, signal) => (await import("./polling/open.ts")).openModbus(config, runtime, signal),
   async *browse(target, runtime, signal) {
-    yield* (await import("./discovery/browse.ts")).browseModbus(target, runtime, signal);
+    const { searchModbus } = await import("./discovery/search.ts");
+    await using search = await searchModbus(target, runtime, signal);
+    yield* search.nodes();
   },
   search: async (target, runtime, signal) =>
     (await import("./discovery/search.ts")).searchModbus(target, runtime, signal),

@@ -72,7 +72,7 @@ export const modbusAblations: readonly Ablation[] = [
   {
     safeguard: "copying bytes that the socket will overwrite",
     file: "source/modbus/framing/mbap-framing.ts",
-    code: "nothing : copyBytes(bytes);",
+    code: "nothing : new Uint8Array(bytes);",
     without: "nothing : bytes;",
     test: mbap,
     message: "not Modbus TCP",
@@ -344,8 +344,8 @@ export const modbusAblations: readonly Ablation[] = [
   {
     safeguard: "waiting for silence on a line after a timeout",
     file: "source/modbus/connection/exchange.ts",
-    code: "      if (expiredAt !== undefined && rest) await comeToRest(expiredAt, rest, signal);\n",
-    without: "",
+    code: "Math.max(clearAt, restsAt(), endedAt + pauseMs)",
+    without: "Math.max(clearAt, endedAt + pauseMs)",
     test: exchange,
   },
   {
@@ -373,7 +373,7 @@ export const modbusAblations: readonly Ablation[] = [
   },
   {
     safeguard: "skipping lengths that are known to be too long",
-    file: "source/modbus/polling/refusals.ts",
+    file: "source/modbus/polling/polled-block.ts",
     code: "if (count <= this.#longestAnswered) return false;",
     without: "return false;",
     test: poll,
@@ -381,7 +381,7 @@ export const modbusAblations: readonly Ablation[] = [
   },
   {
     safeguard: "ending the search for the length limit when the unit stops answering",
-    file: "source/modbus/polling/refusals.ts",
+    file: "source/modbus/polling/polled-block.ts",
     code: "return this.#silentInARow >= silentToBeGone;",
     without: "return false;",
     test: poll,
@@ -471,7 +471,7 @@ export const modbusAblations: readonly Ablation[] = [
   {
     safeguard: "searching at once in a block that was never read",
     file: "source/modbus/polling/poll.ts",
-    code: "const isNew = silences === 1 && !this.#given.has(block);",
+    code: "const isNew = block.silences === 1 && !block.hasGivenData;",
     without: "const isNew = false;",
     test: silentDevices,
     name: "unread registers are examined",

@@ -88,12 +88,12 @@ export function silenceHint(url: Endpoint): string {
   return `${unit}; behind a device server that passes serial frames on, write rtu+tcp://${place}`;
 }
 
-/** `host:port` as in URLs, or the path of a serial line. */
 /** Equal for two addresses that lead to one connection: a serial line, or host and port. */
 export function connectionOf(url: Endpoint): string {
   return url.transport === "serial" ? url.line.path : `${url.host.toLowerCase()}:${url.port}`;
 }
 
+/** `host:port` as in URLs, or the path of a serial line. */
 export function placeOf(url: Endpoint): string {
   if (url.transport === "serial") return url.line.path;
   return `${url.host.includes(":") ? `[${url.host}]` : url.host}:${url.port}`;

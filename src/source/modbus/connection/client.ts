@@ -10,7 +10,7 @@ import modbusSerial from "modbus-serial";
 import type { Answer, UnitRequest } from "../config/pdu.ts";
 import { checkLimits, encodeIdentityRequest, functionOf, isException } from "../config/pdu.ts";
 import type { Table } from "../config/value-type.ts";
-import { copyBytes, type Framing } from "../framing/framing.ts";
+import type { Framing } from "../framing/framing.ts";
 
 /** The part of the library that is used. It gets no reply, so it never calls `done`. */
 interface Library extends Record<(typeof functions)[Table], Read> {
@@ -66,7 +66,8 @@ export function modbusClient(framing: Framing, write: (bytes: Uint8Array) => voi
     pending = undefined;
     return isException(pdu, functionOf(request))
       ? { kind: "exception", code: pdu[1] ?? 0 }
-      : { kind: "data", bytes: copyBytes(pdu.subarray(2)) };
+      : // A copy, which `slice` of a `Buffer` is not.
+        { kind: "data", bytes: new Uint8Array(pdu.subarray(2)) };
   }
 
   return {

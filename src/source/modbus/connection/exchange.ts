@@ -101,15 +101,6 @@ export function streamExchange(
     },
   });
 
-  const comeToRest = async (since: number, { quietMs, guardMs }: LineRest, signal: AbortSignal) => {
-    for (;;) {
-      const now = clock.monotonic();
-      const wait = Math.min(Math.max(receivedAt + quietMs, since + guardMs), since + longestRestMs) - now;
-      if (wait <= 0) return;
-      await clock.sleep(wait, signal);
-    }
-  };
-
   const ofLate = (unit: number, now: number) =>
     (timedOut.get(unit) ?? []).filter((sentAt) => now - sentAt <= slowestTimeouts * longestTimeoutMs);
 
@@ -130,10 +121,17 @@ export function streamExchange(
 
   const distinct = (request: UnitRequest) => (framing.distinct ? framing.distinct(request) : request);
 
+  /** When a line has come to rest after a time-out. */
+  const restsAt = () =>
+    rest && expiredAt !== undefined
+      ? Math.min(Math.max(receivedAt + rest.quietMs, expiredAt + rest.guardMs), expiredAt + longestRestMs)
+      : Number.NEGATIVE_INFINITY;
+
   /** How long to delay `sent`, which has waited since `since`. */
-  const waitMs = (sent: UnitRequest, since: number) =>
-    Math.max(Math.min(framing.clearAt?.(sent, since) ?? since, since + longestRestMs), endedAt + pauseMs) -
-    clock.monotonic();
+  const waitMs = (sent: UnitRequest, since: number) => {
+    const clearAt = Math.min(framing.clearAt?.(sent, since) ?? since, since + longestRestMs);
+    return Math.max(clearAt, restsAt(), endedAt + pauseMs) - clock.monotonic();
+  };
 
   const attempt = (request: UnitRequest, timeoutMs: number, signal: AbortSignal) =>
     new Promise<Result | "contested">((resolve, reject) => {
@@ -213,6 +211,7 @@ export function streamExchange(
       const sentAt = clock.monotonic();
       longestTimeoutMs = Math.max(longestTimeoutMs, timeoutMs);
       held = undefined;
+      expiredAt = undefined;
       const timer = setTimeout(() => afterSockets(expire), timeoutMs);
       signal.addEventListener("abort", abort, { once: true });
       pending = current;
@@ -266,8 +265,6 @@ export function streamExchange(
       return receivedAt;
     },
     async run(request, timeoutMs, signal) {
-      if (expiredAt !== undefined && rest) await comeToRest(expiredAt, rest, signal);
-      expiredAt = undefined;
       for (let left = mostAttempts; left > 0; left--) {
         let sent = distinct(request);
         // Without a pause, send at once.

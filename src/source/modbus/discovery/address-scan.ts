@@ -2,14 +2,11 @@
 // except for `read`.
 
 import type { BrowsedNode } from "../../../core/commissioning.ts";
-import { AgentError } from "../../../core/errors.ts";
-import type { Runtime } from "../../../core/runtime.ts";
 import { modiconNumber } from "../config/address.ts";
 import { consequenceOf, type UnitRequest } from "../config/pdu.ts";
 import { decodeBit, decodeRegisters } from "../config/registers.ts";
 import { isRegisterTable, type Table } from "../config/value-type.ts";
 import type { Result } from "../connection/result.ts";
-import { type ConnectionConfig, openConnection } from "../polling/open.ts";
 import type { ReadWords } from "./sunspec.ts";
 
 export interface AnsweringRange {
@@ -87,7 +84,7 @@ const mostUnsupported = 40;
 
 /** Reads words, or bits as 0 and 1. Adds a table to `abandoned`, with the address, if the unit lacks or ignores it. */
 export function tableReader(
-  link: Pick<ProbeConnection, "read">,
+  link: ProbeConnection,
   unit: number,
   timeoutMs: number,
   abandoned: Map<Table, number> = new Map(),
@@ -111,35 +108,10 @@ export function tableReader(
   };
 }
 
-/** A connection for discovery. A device may ignore unknown requests or close the connection. */
-export interface ProbeConnection extends AsyncDisposable {
-  /** Like `ModbusConnection.read`, but reopens a lost connection after the first answer and treats it as silence. */
+/** A connection for discovery. */
+export interface ProbeConnection {
+  /** Like `ModbusConnection.read`. After the first answer, a lost connection counts as silence. */
   read(request: UnitRequest, timeoutMs: number): Promise<Result>;
-}
-
-/** `signal` also applies to all requests. Rejects like `openConnection`. */
-export async function openProbeConnection(
-  config: ConnectionConfig,
-  runtime: Runtime,
-  signal: AbortSignal,
-): Promise<ProbeConnection> {
-  let link = await openConnection(config, runtime, signal);
-  let answered = false;
-  return {
-    async read(request, timeoutMs) {
-      try {
-        const result = await link.read(request, timeoutMs, signal);
-        answered ||= result.kind === "data" || result.kind === "exception";
-        return result;
-      } catch (error) {
-        if (!answered || !(error instanceof AgentError)) throw error;
-        await link[Symbol.asyncDispose]();
-        link = await openConnection(config, runtime, signal);
-        return { kind: "silence", mismatch: error.message, received: true };
-      }
-    },
-    [Symbol.asyncDispose]: () => link[Symbol.asyncDispose](),
-  };
 }
 
 // Lists the non-zero values of a range as nodes. Combines two registers that are probably a float. Pure.

@@ -2,7 +2,6 @@
 
 import type { BrowsedNode, BrowseTarget } from "../../../core/commissioning.ts";
 import { AgentError } from "../../../core/errors.ts";
-import type { Runtime } from "../../../core/runtime.ts";
 import { silenceHint } from "../config/endpoint.ts";
 import { type ModbusOptions, optionsOf } from "../config/options.ts";
 import { describeException, type ReadRequest } from "../config/pdu.ts";
@@ -10,7 +9,7 @@ import { isRegisterTable, isTable, type Table } from "../config/value-type.ts";
 import { isAlive } from "../connection/result.ts";
 import { answersForAny, hasData, isFailure, patternOf, patternOfAbsent, type ReadOnce } from "../polling/unit-check.ts";
 import { cameInstead } from "../polling/unit-reader.ts";
-import { openProbeConnection, type ProbeConnection, rangeNodes, scanAddresses, tableReader } from "./address-scan.ts";
+import { type ProbeConnection, rangeNodes, scanAddresses, tableReader } from "./address-scan.ts";
 import { identify } from "./identification.ts";
 import { findSunspec, sunspecNodes } from "./sunspec.ts";
 
@@ -34,27 +33,6 @@ interface BrowseQuery {
   readonly replyUnit?: "any";
 }
 
-/**
- * Takes `tcp://host:502?unit=1&from=0&to=2000`. Without `unit`, searches all units; if the device answers for every
- * number, lists only the first. `replyUnit=any` works like the option of a source.
- * Yields each unit's identification, SunSpec points, ranges with their non-zero values, and a note on omissions.
- * Rejects with `SOURCE_*` or `signal.reason`.
- */
-export async function* browseModbus(
-  target: BrowseTarget,
-  runtime: Runtime,
-  signal: AbortSignal,
-): AsyncGenerator<BrowsedNode> {
-  const search = searchOf(target);
-  const { options, candidates } = search;
-  await using link = await openProbeConnection(
-    { name: "browse", options, units: new Set(candidates) },
-    runtime,
-    signal,
-  );
-  yield* searchNodes(search, link);
-}
-
 /** What a target asks for. */
 export interface ModbusSearch {
   readonly options: ModbusOptions;
@@ -67,7 +45,10 @@ export interface ModbusSearch {
   readonly query: Pick<BrowseQuery, "from" | "to" | "isUsualEnd">;
 }
 
-/** Throws `CONFIG_INVALID`. */
+/**
+ * Takes `tcp://host:502?unit=1&from=0&to=2000`. Without `unit`, all units are searched. `replyUnit=any` works like the
+ * option of a source. Throws `CONFIG_INVALID`.
+ */
 export function searchOf(target: BrowseTarget): ModbusSearch {
   const { url, units, replyUnit, ...query } = queryOf(target.url);
   const own = optionsOf({ url, interRequestDelay: `${pauseMs}ms` });
@@ -89,10 +70,13 @@ export function searchOf(target: BrowseTarget): ModbusSearch {
   return { options, candidates, known: [], only, query };
 }
 
-/** Yields and rejects as `browseModbus` does. */
+/**
+ * Yields each unit's identification, SunSpec points, ranges with their non-zero values, and a note on omissions. If the
+ * device answers for every unit number, lists only the first. Rejects with `SOURCE_*` or `signal.reason`.
+ */
 export async function* searchNodes(
   { options, candidates, known, only, query }: ModbusSearch,
-  link: Pick<ProbeConnection, "read">,
+  link: ProbeConnection,
 ): AsyncGenerator<BrowsedNode> {
   if (only === undefined) {
     yield* allUnits({ candidates, known }, link, options, query);
@@ -113,7 +97,7 @@ export async function* searchNodes(
 
 async function* allUnits(
   { candidates: units, known }: Pick<ModbusSearch, "candidates" | "known">,
-  link: Pick<ProbeConnection, "read">,
+  link: ProbeConnection,
   options: ModbusOptions,
   query: Pick<BrowseQuery, "from" | "to" | "isUsualEnd">,
 ): AsyncGenerator<BrowsedNode> {
@@ -163,7 +147,7 @@ async function* allUnits(
 
 async function* unitNodes(
   unit: number,
-  link: Pick<ProbeConnection, "read">,
+  link: ProbeConnection,
   options: ModbusOptions,
   { from, to, isUsualEnd }: Pick<BrowseQuery, "from" | "to" | "isUsualEnd">,
 ): AsyncGenerator<BrowsedNode> {

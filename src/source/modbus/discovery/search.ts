@@ -12,12 +12,14 @@ import { consequenceOf, type UnitRequest } from "../config/pdu.ts";
 import { plan, split } from "../config/plan.ts";
 import { type PollTarget, pollTargets } from "../config/tag-reads.ts";
 import { fairMutex } from "../connection/breaker.ts";
+import type { ModbusConnection } from "../connection/modbus-connection.ts";
 import { enterSearch, sourceConnecting } from "../connection/precedence.ts";
 import type { Result } from "../connection/result.ts";
+import { openConnection } from "../polling/open.ts";
 import { decodeBlock } from "../polling/readings.ts";
 import { type PolledDevice, polledDevice } from "../polling/source.ts";
 import type { TagBlock } from "../polling/unit-reader.ts";
-import { openProbeConnection, type ProbeConnection } from "./address-scan.ts";
+import type { ProbeConnection } from "./address-scan.ts";
 import { searchNodes, searchOf } from "./browse.ts";
 
 /** Values that take longer are left for the next call: the page asks every 2 s and waits 20 s. */
@@ -25,7 +27,7 @@ const valuesWithinMs = 4_000;
 /** Of the tags that are planned; has no effect. */
 const everyMs = 1_000;
 
-/** Connects, unless a running source is connected. Rejects as `browseModbus` does. */
+/** Connects, unless a running source is connected. Rejects with `CONFIG_INVALID`, `SOURCE_*` or `signal.reason`. */
 export async function searchModbus(target: BrowseTarget, runtime: Runtime, signal: AbortSignal): Promise<DeviceSearch> {
   const search = searchOf(target);
   const { options, candidates } = search;
@@ -38,7 +40,7 @@ export async function searchModbus(target: BrowseTarget, runtime: Runtime, signa
       () => {
         // Between two searches the device is free for others, such as a source that is written in the meantime.
         const own = { ...options, closeAfterPoll: true };
-        return openProbeConnection({ name: "browse", options: own, units: new Set(candidates) }, runtime, signal);
+        return openConnection({ name: "browse", options: own, units: new Set(candidates) }, runtime, signal);
       },
       signal,
     ),
@@ -75,11 +77,12 @@ const releaseTurn = -1;
 function searchConnection(
   place: string,
   running: () => PolledDevice | undefined,
-  open: () => Promise<ProbeConnection>,
+  open: () => Promise<ModbusConnection>,
   signal: AbortSignal,
 ) {
   const mutex = fairMutex();
-  let owned: ProbeConnection | undefined;
+  let owned: ModbusConnection | undefined;
+  let hasAnswered = false;
   const search = enterSearch(place, () => release());
 
   /** A turn in which no source connects. A connecting source waits for a turn, too. */
@@ -118,20 +121,18 @@ function searchConnection(
       if (!source) {
         owned ??= await open();
         try {
-          return await owned.read(request, timeoutMs);
+          const result = await owned.read(request, timeoutMs, signal);
+          hasAnswered ||= result.kind === "data" || result.kind === "exception";
+          return result;
         } catch (error) {
-          // The next request opens another one.
+          // A device may close the connection on an unknown request. The next request opens another one.
           await closeOwn();
+          if (hasAnswered) return silenceOf(error);
           throw error;
         }
       }
       await closeOwn();
-      try {
-        return await source.search(request, timeoutMs, signal);
-      } catch (error) {
-        if (!(error instanceof AgentError)) throw error;
-        return { kind: "silence", mismatch: error.message, received: true };
-      }
+      return await source.search(request, timeoutMs, signal).catch(silenceOf);
     },
     async [Symbol.asyncDispose](): Promise<void> {
       search[Symbol.dispose]();
@@ -140,17 +141,18 @@ function searchConnection(
   };
 }
 
+function silenceOf(error: unknown): Result {
+  if (!(error instanceof AgentError)) throw error;
+  return { kind: "silence", mismatch: error.message, received: true };
+}
+
 /** Whether the node stands for a value: not for a unit, a range or a code that often means "no value". */
 function isReadable({ depth, value, tag }: BrowsedNode): boolean {
   return depth > 0 && (value !== undefined || tag["nullValues"] !== undefined);
 }
 
 /** Reads found nodes again. */
-function nodeReader(
-  options: ModbusOptions,
-  link: Pick<ProbeConnection, "read">,
-  { clock }: Runtime,
-): DeviceSearch["values"] {
+function nodeReader(options: ModbusOptions, link: ProbeConnection, { clock }: Runtime): DeviceSearch["values"] {
   /** Requests so far, so that a call that ends early is continued by the next one. */
   let turn = 0;
 

@@ -29,7 +29,7 @@ export interface BusOptions {
   /** Late answers of earlier connections; default: none. */
   readonly lateReplies?: LateReplyTracker;
   /** Watches other traffic on the bus; default: none is expected. */
-  readonly watch?: BusWatch;
+  readonly watch?: BusWatch | undefined;
   /** Whether a unit may be asked for addresses without a tag; default: always. */
   readonly mayRead?: ((request: ReadRequest) => boolean) | undefined;
   /** Frame format and `host:port` of a TCP gateway, for messages. */

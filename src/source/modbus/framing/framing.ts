@@ -49,8 +49,3 @@ export function concatBytes(a: Uint8Array, b: Uint8Array): Uint8Array {
   all.set(b, a.length);
   return all;
 }
-
-/** A real copy: `slice` of a `Buffer` shares memory. */
-export function copyBytes(bytes: Uint8Array): Uint8Array {
-  return new Uint8Array(bytes);
-}

@@ -12,7 +12,7 @@ import { AgentError } from "../../../core/errors.ts";
 import type { UnitRequest } from "../config/pdu.ts";
 import { maxPduBytes, mismatchOf } from "../config/pdu.ts";
 import { foreignBytes } from "./foreign-bytes.ts";
-import { concatBytes, copyBytes, type Framing } from "./framing.ts";
+import { concatBytes, type Framing } from "./framing.ts";
 
 const headerBytes = 7;
 const maxAbandoned = 4_096;
@@ -78,7 +78,7 @@ export class MbapFraming implements Framing {
       bytes = bytes.subarray(size);
     }
     // Copy the rest, at most one frame, as the chunk belongs to the socket.
-    this.#received = bytes.length === 0 ? nothing : copyBytes(bytes);
+    this.#received = bytes.length === 0 ? nothing : new Uint8Array(bytes);
     // A truncated frame takes its last bytes from the next one, whose remainder is left over.
     return answer && bytes.length > 0 ? this.#discard("bytes behind its end") : answer;
   }

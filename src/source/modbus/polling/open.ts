@@ -4,7 +4,7 @@ import type { Clock, Runtime } from "../../../core/runtime.ts";
 import type { Source } from "../../../core/source.ts";
 import { connectionOf, placeOf, silenceHint } from "../config/endpoint.ts";
 import type { ModbusOptions } from "../config/options.ts";
-import type { ReadRequest } from "../config/pdu.ts";
+import type { ReadRequest, UnitRequest } from "../config/pdu.ts";
 import { touches } from "../config/plan.ts";
 import { configFaults, type ModbusConfig, pollTargets } from "../config/tag-reads.ts";
 import { isRegisterTable } from "../config/value-type.ts";
@@ -80,7 +80,8 @@ export async function openConnection(
   const { url } = options;
   if (url.frames !== "mbap" && units.has(0))
     throw new AgentError("CONFIG_INVALID", `${name}: unit 0 addresses every unit of a bus at once and cannot be read`);
-  const watch = watchOf(options, runtime.clock);
+  // Where frames have an id, other traffic does no harm.
+  const watch = url.frames === "mbap" ? undefined : watchOf(options, runtime.clock);
   const delayMs = Math.max(options.interRequestDelay, url.transport === "serial" ? gapMs(url.line) : 0);
   const timedOut: TimedOut = new Map();
   const bus = (more: Pick<BusOptions, "reopen" | "peer">) =>
@@ -112,9 +113,9 @@ export async function openConnection(
       name,
       units,
       delayMs,
-      extraMs: (request) => (url.transport === "serial" ? wireMs(request, url) : 0),
+      ...(url.transport === "serial" && { extraMs: (request: UnitRequest) => wireMs(request, url) }),
       pauseAfterConnectMs: options.pauseAfterConnect,
-      disturbances: () => watch.disturbances,
+      ...(watch && { disturbances: () => watch.disturbances }),
       isCloseable: url.transport === "tcp",
       closeAfterPoll: options.closeAfterPoll && url.transport === "tcp",
       silenceHint: silenceHint(url),

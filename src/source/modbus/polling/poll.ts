@@ -5,20 +5,14 @@ import type { ReadingBatch } from "../../../core/reading.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import { modiconNumber } from "../config/address.ts";
 import { consequenceOf, describeException } from "../config/pdu.ts";
-import { plan, split } from "../config/plan.ts";
+import { plan } from "../config/plan.ts";
 import type { PollTarget } from "../config/tag-reads.ts";
 import { describeContested, isResponsive, type Result } from "../connection/result.ts";
 import type { DeviceQuirks } from "./device-quirks.ts";
+import { failuresToSplit, isTimeToSplit, LengthSearch, PolledBlock } from "./polled-block.ts";
 import { decodeBlock, failedReadings } from "./readings.ts";
-import { FailureRuns, failuresToSplit, isTimeToSplit, LengthSearch, type Refusals, refusedBlocks } from "./refusals.ts";
 import { timeOfReply } from "./schedule.ts";
-import {
-  type RequestResult,
-  type TagBlock,
-  type UnitReader,
-  type UnitReaderOptions,
-  unitReader,
-} from "./unit-reader.ts";
+import { type RequestResult, type UnitReader, type UnitReaderOptions, unitReader } from "./unit-reader.ts";
 
 export interface PollOptions extends UnitReaderOptions {
   /** `poll`: see `timeOfReply`; `reply`: when the reply was complete. */
@@ -44,21 +38,13 @@ export class Poll {
   readonly #options: PollOptions;
   readonly #runtime: Runtime;
   readonly #unit: UnitReader;
-  #blocks: readonly TagBlock[];
+  #blocks: readonly PolledBlock[];
   #plannedAt: number;
-  readonly #refusals: Refusals;
-  readonly #silences = new FailureRuns();
-  readonly #given = new WeakSet<TagBlock>();
-  /** Exceptions that do not depend on the address. */
-  readonly #faults = new FailureRuns();
-  /** Keeps the halves of a block, so that their state is not learned again. */
-  readonly #halves = new WeakMap<TagBlock, readonly TagBlock[]>();
 
   constructor(options: PollOptions, runtime: Runtime) {
     this.#options = options;
     this.#runtime = runtime;
     this.#unit = unitReader(options, runtime);
-    this.#refusals = refusedBlocks(runtime.clock);
     this.#blocks = this.#plan();
     this.#plannedAt = runtime.clock.monotonic();
   }
@@ -80,17 +66,18 @@ export class Poll {
     this.#replan();
     this.#unit.begin();
     const cycle = { slot, into, signal };
-    const blocks: TagBlock[] = [];
+    const blocks: PolledBlock[] = [];
     for (const block of this.#blocks)
       blocks.push(...(await this.#judge(block, await this.#attempt(block, signal), cycle)));
     this.#blocks = blocks;
   }
 
   /** Requests `block` if permitted. `search`: the unit ignores a longer block. */
-  async #attempt(block: TagBlock, signal: AbortSignal, search?: LengthSearch): Promise<Attempt> {
-    const refused = this.#refusals.reason(block);
+  async #attempt(block: PolledBlock, signal: AbortSignal, search?: LengthSearch): Promise<Attempt> {
+    const { count } = block.block;
+    const refused = block.refusal(this.#runtime.clock.monotonic());
     if (refused !== undefined) return { notRequested: refused };
-    if (search && split(block) && search.isTooLong(block.count)) return "too long";
+    if (search && block.halves.length > 0 && search.isTooLong(count)) return "too long";
     const suspension = this.#unit.suspension();
     if (suspension !== undefined) return { notRequested: suspension };
     if (search?.mayBeGone) {
@@ -98,17 +85,22 @@ export class Poll {
       if (!isResponsive(reply.result)) return { ...reply, isOfUnit: true };
       search.unitAnswered();
     }
-    const reply = await this.#unit.read(block, signal);
+    const reply = await this.#unit.read(block.block, signal);
     if (reply.isOfUnit) return reply;
-    if (reply.result.kind === "silence") search?.silent(block.count);
-    else if (reply.result.kind === "data") search?.answered(block.count);
+    if (reply.result.kind === "silence") search?.silent(count);
+    else if (reply.result.kind === "data") search?.answered(count);
     return reply;
   }
 
   /** Adds a reading for each item of `block`. Returns the blocks to request instead of it from now on. */
-  async #judge(block: TagBlock, attempt: Attempt, cycle: Cycle, search?: LengthSearch): Promise<readonly TagBlock[]> {
+  async #judge(
+    block: PolledBlock,
+    attempt: Attempt,
+    cycle: Cycle,
+    search?: LengthSearch,
+  ): Promise<readonly PolledBlock[]> {
     const fail = (reason: string) => {
-      cycle.into.push(failedReadings(block, reason, cycle.slot));
+      cycle.into.push(failedReadings(block.block, reason, cycle.slot));
       return [block];
     };
     if (attempt === "too long")
@@ -128,12 +120,12 @@ export class Poll {
         return this.#fetchHalves(block, reason, cycle, search);
       this.#unit.failed(reason, ms);
       if (isOfUnit || this.#options.breaker.down !== undefined) return fail(reason);
-      const silences = this.#silences.add(block);
+      block.silences++;
       // Examine a block that was never answered at once, so that readable tags do not stay bad.
-      const isNew = silences === 1 && !this.#given.has(block);
-      if (!isNew && silences < failuresToSplit) return fail(reason);
+      const isNew = block.silences === 1 && !block.hasGivenData;
+      if (!isNew && block.silences < failuresToSplit) return fail(reason);
       const isThere = isNew
-        ? split(block) && isResponsive((await this.#unit.probe(cycle.signal, block, true)).result)
+        ? block.halves.length > 0 && isResponsive((await this.#unit.probe(cycle.signal, block.block, true)).result)
         : await this.#answersWithin(block, cycle.signal, isResponsive);
       if (!isThere) return fail(isNew ? reason : this.#refuse(block, reason, false));
       const again = isNew ? await this.#attempt(block, cycle.signal) : attempt;
@@ -145,17 +137,14 @@ export class Poll {
       this.#unit.contested();
       const reason = describeContested(result);
       // Shorter blocks have other reply lengths.
-      return result.always && !isOfUnit && split(block)
+      return result.always && !isOfUnit && block.halves.length > 0
         ? this.#fetchHalves(block, reason, cycle, search)
         : fail(reason);
     }
     if (result.kind === "data") {
       this.#unit.succeeded();
-      this.#given.add(block);
-      this.#refusals.lift(block);
-      this.#silences.end(block);
-      this.#faults.end(block);
-      cycle.into.push(decodeBlock(block, result.bytes, timeOfReply(this.#options.time, cycle.slot, result)));
+      block.answered();
+      cycle.into.push(decodeBlock(block.block, result.bytes, timeOfReply(this.#options.time, cycle.slot, result)));
       return [block];
     }
 
@@ -175,16 +164,21 @@ export class Poll {
   }
 
   /** Whether the unit answers values within `block`. Tries several, as the first may be the cause. */
-  async #answersWithin(block: TagBlock, signal: AbortSignal, isAnswer: (result: Result) => boolean): Promise<boolean> {
-    if (!split(block)) return false;
-    for (let i = 0; i < triedValues; i++) if (isAnswer((await this.#unit.probe(signal, block)).result)) return true;
+  async #answersWithin(
+    block: PolledBlock,
+    signal: AbortSignal,
+    isAnswer: (result: Result) => boolean,
+  ): Promise<boolean> {
+    if (block.halves.length === 0) return false;
+    for (let i = 0; i < triedValues; i++)
+      if (isAnswer((await this.#unit.probe(signal, block.block)).result)) return true;
     return false;
   }
 
   /** Whether the unit fails for `block` and may succeed for less. */
-  async #isOfBlock(block: TagBlock, signal: AbortSignal, search?: LengthSearch): Promise<boolean> {
-    if (search) return split(block) !== undefined;
-    if (!isTimeToSplit(this.#faults.add(block))) return false;
+  async #isOfBlock(block: PolledBlock, signal: AbortSignal, search?: LengthSearch): Promise<boolean> {
+    if (search) return block.halves.length > 0;
+    if (!isTimeToSplit(++block.faults)) return false;
     return await this.#answersWithin(block, signal, ({ kind }) => kind === "data");
   }
 
@@ -193,42 +187,40 @@ export class Poll {
    * refused, `block` is not polled for a while; `forLong` if the device will never have it.
    */
   async #fetchHalves(
-    block: TagBlock,
+    block: PolledBlock,
     reason: string,
     cycle: Cycle,
     search?: LengthSearch,
     forLong = false,
-  ): Promise<readonly TagBlock[]> {
+  ): Promise<readonly PolledBlock[]> {
     const { slot, into, signal } = cycle;
-    const halves = this.#halves.get(block) ?? split(block) ?? [];
-    this.#halves.set(block, halves);
+    const { halves } = block;
     const [, second] = halves;
     const readings: ReadingBatch[] = [];
-    const blocks: TagBlock[] = [];
+    const blocks: PolledBlock[] = [];
     // Request both before either is split: this shows whether the length or an address is the cause.
-    const attempts: (readonly [half: TagBlock, Attempt])[] = [];
+    const attempts: (readonly [half: PolledBlock, Attempt])[] = [];
     for (const half of halves) attempts.push([half, await this.#attempt(half, signal, search)]);
     for (const [half, attempt] of attempts)
       blocks.push(...(await this.#judge(half, attempt, { ...cycle, into: readings }, search)));
     if (second && readings.some(isGood)) {
       into.push(...readings);
-      this.#options.quirks.add(this.target.unit, { table: block.table, address: second.start });
+      this.#options.quirks.add(this.target.unit, { table: second.block.table, address: second.block.start });
       return blocks;
     }
     // A half that failed for another reason may exist. Request the whole block in the next poll.
-    const refused = halves.every((half) => this.#refusals.reason(half) !== undefined);
-    into.push(...(refused ? [failedReadings(block, this.#refuse(block, reason, forLong), slot)] : readings));
+    const refused = halves.every((half) => half.refusal(this.#runtime.clock.monotonic()) !== undefined);
+    into.push(...(refused ? [failedReadings(block.block, this.#refuse(block, reason, forLong), slot)] : readings));
     return [block];
   }
 
   /** Stops polling `block` for a while. Returns the reason for its readings. */
-  #refuse(block: TagBlock, why: string, forLong: boolean): string {
-    const reason = `${why} (${block.table}:${block.start}, ${modiconNumber({ table: block.table, address: block.start })})`;
-    if (this.#refusals.add(block, reason, { forLong }))
-      this.#runtime.log.warn(
-        { unit: this.target.unit, address: block.items[0]?.values[0]?.address, reason },
-        "address refused",
-      );
+  #refuse(block: PolledBlock, why: string, forLong: boolean): string {
+    const { table, start, items } = block.block;
+    const reason = `${why} (${table}:${start}, ${modiconNumber({ table, address: start })})`;
+    const { clock, log } = this.#runtime;
+    if (block.refuse(reason, forLong, clock.monotonic()))
+      log.warn({ unit: this.target.unit, address: items[0]?.values[0]?.address, reason }, "address refused");
     return reason;
   }
 
@@ -240,9 +232,10 @@ export class Poll {
     this.#blocks = this.#plan();
   }
 
-  #plan(): readonly TagBlock[] {
+  #plan(): readonly PolledBlock[] {
     const { target, quirks } = this.#options;
-    return plan(target.spans, { ...target.limits, cuts: quirks.cuts(target.unit) });
+    const blocks = plan(target.spans, { ...target.limits, cuts: quirks.cuts(target.unit) });
+    return blocks.map((block) => new PolledBlock(block));
   }
 }
 

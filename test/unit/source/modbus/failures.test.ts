@@ -10,7 +10,10 @@ import { openModbusSource } from "../../../support/modbus-source.ts";
 import { testRuntime } from "../../../support/runtime.ts";
 
 const { signal } = new AbortController();
-const quick = { timeout: "100ms" };
+/** Where an answer is expected, so that a busy machine does not report it as missing. */
+const patient = { timeout: "10s" };
+/** Where no answer is expected. */
+const brief = { timeout: "100ms" };
 
 /** The error of the first reading, or of the connection if there was no reading. */
 async function read(options: Readonly<Record<string, unknown>>, tag: object = {}): Promise<unknown> {
@@ -18,7 +21,7 @@ async function read(options: Readonly<Record<string, unknown>>, tag: object = {}
   const error = await failureOf(async () => {
     const stop = AbortSignal.any([signal, enough.signal]);
     await using source = await openModbusSource(
-      { ...quick, ...options },
+      { ...patient, ...options },
       [{ at: "hr:0 u16", unit: 1, ...tag }],
       testRuntime(),
       stop,
@@ -31,14 +34,14 @@ async function read(options: Readonly<Record<string, unknown>>, tag: object = {}
 }
 
 /** Reads from a device whose unit 1 behaves like this. */
-async function unit(behave: (unit: DeviceUnit) => void, tag: object = {}): Promise<unknown> {
+async function unit(behave: (unit: DeviceUnit) => void, tag: object = {}, options: object = {}): Promise<unknown> {
   await using device = await modbusDevice();
   behave(device.unit(1));
-  return await read({ url: device.url }, tag);
+  return await read({ url: device.url, ...options }, tag);
 }
 
 /** Reads from a server that handles each connection with `serve`. */
-async function against(serve: (socket: Socket) => void, scheme = "tcp"): Promise<unknown> {
+async function against(serve: (socket: Socket) => void, options: object = {}): Promise<unknown> {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
     sockets.add(socket);
@@ -48,7 +51,8 @@ async function against(serve: (socket: Socket) => void, scheme = "tcp"): Promise
   await new Promise((resolve) => server.once("listening", resolve));
   const address = server.address();
   try {
-    return await read({ url: `${scheme}://127.0.0.1:${typeof address === "object" && address ? address.port : 0}` });
+    const port = typeof address === "object" && address ? address.port : 0;
+    return await read({ url: `tcp://127.0.0.1:${port}`, ...options });
   } finally {
     for (const socket of sockets) socket.destroy();
     await new Promise((resolve) => server.close(resolve));
@@ -61,11 +65,11 @@ const rows: readonly FailureRow[] = [
   ["nothing listens", () => read({ url: "tcp://127.0.0.1:1" })],
   ["a server that closes the connection", () => against((socket) => socket.end())],
   ["a server that resets the connection", () => against((socket) => socket.resetAndDestroy())],
-  ["a server that never answers", () => against(() => {})],
+  ["a server that never answers", () => against(() => {}, brief)],
   ["a web server", () => against(replies("HTTP/1.1 400 Bad Request\r\n\r\n"))],
   ["TLS on this port", () => against(replies(Buffer.from([0x15, 3, 1, 0, 2, 2, 0x46])))],
   ["RTU frames on a URL of Modbus TCP", () => against(replies(Buffer.from([1, 3, 2, 0, 42, 0x39, 0x9b])))],
-  ["a unit that is silent", () => unit((it) => (it.silent = true))],
+  ["a unit that is silent", () => unit((it) => (it.silent = true), {}, brief)],
   ...[1, 2, 3, 4, 7, 8, 10, 11, 99].map(
     (code): FailureRow => [`exception ${code}`, () => unit((it) => (it.exception = code))],
   ),

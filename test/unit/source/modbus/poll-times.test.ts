@@ -1,4 +1,5 @@
 // The times of polled values. The device is the judge: each register holds the device's own clock when it was read.
+import { join } from "node:path";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Reading } from "../../../../src/core/source.ts";
@@ -60,7 +61,7 @@ async function openSource({ tags, timeoutMs = 1_000, takes }: Bus, runtime: Test
     connect: async () => exchange,
   };
   const link = await openModbusConnection(options, runtime, new AbortController().signal);
-  const quirks = await loadDeviceQuirks("/dev/null/nowhere", runtime);
+  const quirks = await loadDeviceQuirks(join(import.meta.filename, "nowhere"), runtime);
   return modbusSource(config, pollTargets(config), link, quirks, runtime);
 }
 
