@@ -73,7 +73,7 @@ const apart: Readonly<Record<string, string>> = {
   "./program.ts": "src/cli/program.ts",
   "./agent-program.ts": agentProgram,
   // 2 MB for those who have an OPC UA server.
-  "./stack-parts.ts": "src/source/opcua/session/stack-parts.ts",
+  "./stack-parts.ts": "src/source/opcua/stack/stack-parts.ts",
   // For those who have a cluster.
   "./nats-client.ts": "src/cluster/connection/nats-client.ts",
 };

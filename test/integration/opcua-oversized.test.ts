@@ -3,7 +3,7 @@
 import { connect, createServer } from "node:net";
 import { DataType, Variant } from "node-opcua-client";
 import { afterAll, expect, test } from "vitest";
-import { largestMessageBytes } from "../../src/source/opcua/session/stack.ts";
+import { largestMessageBytes } from "../../src/source/opcua/stack/stack.ts";
 import { eventually } from "../support/eventually.ts";
 import { lineNamespace, opcuaServer } from "../support/opcua-server.ts";
 import { collect, openOpcuaSource } from "../support/opcua-source.ts";

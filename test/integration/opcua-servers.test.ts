@@ -1,6 +1,6 @@
 // The OPC UA source with servers that differ in certificate, capabilities and publishing speed.
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { trustCertificate } from "../../src/source/opcua/session/trust.ts";
+import { trustCertificate } from "../../src/source/opcua/certificates/trust.ts";
 import { eventually } from "../support/eventually.ts";
 import { lineNamespace, type OpcuaServer, opcuaServer, user } from "../support/opcua-server.ts";
 import { collect, openOpcuaSource, openTrusting } from "../support/opcua-source.ts";

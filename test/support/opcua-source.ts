@@ -2,8 +2,8 @@
 import { join } from "node:path";
 import type { TagGap } from "../../src/core/gap.ts";
 import type { Description, Reading, Source } from "../../src/core/source.ts";
+import { trustCertificate } from "../../src/source/opcua/certificates/trust.ts";
 import { opcuaDriver } from "../../src/source/opcua/driver.ts";
-import { trustCertificate } from "../../src/source/opcua/session/trust.ts";
 import { eventually } from "./eventually.ts";
 import { putKey } from "./opcua-key.ts";
 import { type TestRuntime, testRuntime } from "./runtime.ts";

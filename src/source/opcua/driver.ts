@@ -1,9 +1,9 @@
 // The OPC UA driver. The stack is loaded by the first `open`.
 import type { Driver } from "../../core/driver.ts";
+import { probePlace } from "./certificates/pki.ts";
+import { listCertificates, rejectCertificate, trustCertificate } from "./certificates/trust.ts";
 import { browseAmbiguity, browseOverlaps } from "./config/node-address.ts";
 import { type OpcuaConfig, opcuaOptions, opcuaTag } from "./config/options.ts";
-import { probePlace } from "./session/pki.ts";
-import { listCertificates, rejectCertificate, trustCertificate } from "./session/trust.ts";
 
 export const opcuaDriver: Driver<"opcua", typeof opcuaOptions, typeof opcuaTag> = {
   type: "opcua",

@@ -1,7 +1,7 @@
 // The measured side of the OPC UA bench: one source in its own process. Its argument is a `Load` as JSON.
 import { readingCount } from "../../../src/lib/readings/reading-batch.ts";
 import { opcuaDriver } from "../../../src/source/opcua/driver.ts";
-import { loadStack } from "../../../src/source/opcua/session/stack.ts";
+import { loadStack } from "../../../src/source/opcua/stack/stack.ts";
 import { testRuntime } from "../../support/runtime.ts";
 
 interface Load {

@@ -158,7 +158,7 @@ export const clusterAblations: readonly Ablation[] = [
   },
   {
     safeguard: "taking own positions for outdated once another agent has read the source",
-    file: "source/opcua/monitoring/positions.ts",
+    file: "source/opcua/publishing/positions.ts",
     code: " && (takeover === undefined || stored.takeover === takeover)",
     without: "",
     test: "unit/source/opcua/positions.test.ts",

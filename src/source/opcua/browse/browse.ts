@@ -7,6 +7,8 @@ import type { BrowsedNode, BrowseTarget, OfferedEndpoint } from "../../../core/c
 import { AgentError } from "../../../core/errors.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { TagId } from "../../../core/source.ts";
+import { openPki, type PkiOptions, probePlace, remedyIn } from "../certificates/pki.ts";
+import { certificateIn, described, isCalled, thumbprintOf } from "../certificates/trust.ts";
 import { portableNodeId } from "../config/node-address.ts";
 import { type OpcuaOptions, opcuaOptions } from "../config/options.ts";
 import { describe } from "../nodes/description.ts";
@@ -15,12 +17,10 @@ import { discover, verifyServer } from "../session/discovery.ts";
 import { chooseEndpoint, isSecure, loginsOf, passwordInClear, securityOf, weaknessOf } from "../session/endpoint.ts";
 import { openLink } from "../session/link.ts";
 import { identityOf } from "../session/login.ts";
-import { openPki, type PkiOptions, probePlace, remedyIn } from "../session/pki.ts";
 import { openResumption } from "../session/resumption.ts";
 import { readFacts } from "../session/server-facts.ts";
 import { type Child, readValues, Services } from "../session/services.ts";
-import { loadStack } from "../session/stack.ts";
-import { certificateIn, described, isCalled, thumbprintOf } from "../session/trust.ts";
+import { loadStack } from "../stack/stack.ts";
 import { builtIn, builtInNames, convert, type VariantLike } from "../types/value.ts";
 
 /** Most nodes that are listed. */

@@ -3,9 +3,9 @@
 import { AgentError } from "../../../core/errors.ts";
 import { type EpochMicros, epochMicros } from "../../../core/point.ts";
 import type { Clock } from "../../../core/runtime.ts";
-import { statusOf } from "../session/failure.ts";
 import type { Link } from "../session/link.ts";
 import { type BatchSize, isTooMuch, type NodeId } from "../session/services.ts";
+import { statusOf } from "../stack/failure.ts";
 import type { DataValueLike } from "../types/reading.ts";
 
 /** Values per answer, few enough not to delay live data. */

@@ -1,9 +1,9 @@
 // Service calls for monitored items in batches, and the keys that identify items across connections.
 import type { Item } from "../nodes/items.ts";
-import { orRefused } from "../session/failure.ts";
 import type { Link } from "../session/link.ts";
 import type { SubscriptionRecord } from "../session/resumption.ts";
 import { attributes, type BatchSize, inBatches } from "../session/services.ts";
+import { orRefused } from "../stack/failure.ts";
 
 export interface ItemCalling {
   readonly link: Link;

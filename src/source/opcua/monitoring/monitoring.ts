@@ -1,6 +1,9 @@
 // The monitored items of a connection: their subscriptions and handles, failures with reasons, and retries.
 import type { OpcuaOptions } from "../config/options.ts";
 import type { Item, Unresolved } from "../nodes/items.ts";
+import type { Queue } from "../publishing/notification.ts";
+import { groupFor, publishingFor, queueSize } from "../publishing/publishing-group.ts";
+import type { Former, Subscription } from "../publishing/subscription.ts";
 import type { Link } from "../session/link.ts";
 import type { Resumption, SubscriptionRecord } from "../session/resumption.ts";
 import { BatchSize } from "../session/services.ts";
@@ -13,10 +16,7 @@ import {
   keyOf,
   stillThere,
 } from "./item-calls.ts";
-import type { Queue } from "./notification.ts";
-import { groupFor, publishingFor, queueSize } from "./publishing-group.ts";
 import { type MonitoringFailure, monitoringFailure } from "./refused-nodes.ts";
-import type { Former, Subscription } from "./subscription.ts";
 
 export interface MonitoringOptions {
   readonly link: Link;

@@ -4,7 +4,7 @@ import type { Captures, TagId } from "../../../core/source.ts";
 import { localNodeId, type NodeAddress, numericNamespaces, parsePath, portableNodeId } from "../config/node-address.ts";
 import type { Deadband, opcuaTag } from "../config/options.ts";
 import type { NodeId, Services } from "../session/services.ts";
-import type { Ua } from "../session/stack.ts";
+import type { Ua } from "../stack/stack.ts";
 import { ClockCheck, type ReadingOf } from "../types/reading.ts";
 import type { FieldStep } from "../types/structure.ts";
 import { AddressSpace, type FoundNode } from "./address-space.ts";

@@ -1,7 +1,7 @@
 // Reads the definition of a structure when its first value arrives (OPC 10000-3, 5.8.3; before 1.04 from a dictionary).
 import type { Logger } from "../../../core/runtime.ts";
-import { refusalOf } from "../session/failure.ts";
 import { attributes, type NodeId, readValues, type Services } from "../session/services.ts";
+import { refusalOf } from "../stack/failure.ts";
 import type { NotifiedValue } from "../types/reading.ts";
 import {
   convertField,

@@ -4,12 +4,12 @@ import { AgentError } from "../../../core/errors.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { Source } from "../../../core/source.ts";
 import { isAbort } from "../../../lib/flow/abort.ts";
+import { openPki, pkiOf } from "../certificates/pki.ts";
 import type { OpcuaConfig } from "../config/options.ts";
 import { openOpcua } from "../connection/open.ts";
 import { identityOf } from "../session/login.ts";
-import { openPki, pkiOf } from "../session/pki.ts";
 import { partnerAdvice } from "../session/server-facts.ts";
-import { loadStack } from "../session/stack.ts";
+import { loadStack } from "../stack/stack.ts";
 import { chooseServer, isHealthy, openRedundancyMemory, type ServerWatch, watchServer } from "./service-level.ts";
 
 const failOvers = {

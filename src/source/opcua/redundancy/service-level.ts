@@ -14,7 +14,7 @@ import { openLink } from "../session/link.ts";
 import { openResumption } from "../session/resumption.ts";
 import { type RedundantSet, readRedundantSet } from "../session/server-facts.ts";
 import { readValues, Services } from "../session/services.ts";
-import type { Stack } from "../session/stack.ts";
+import type { Stack } from "../stack/stack.ts";
 
 /** Undefined if the server is unreachable. */
 export type ServiceLevel = number | undefined;

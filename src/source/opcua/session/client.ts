@@ -3,10 +3,10 @@ import { connect, type Socket } from "node:net";
 import type { OPCUAClient as Client, EndpointDescription, UserIdentityInfo } from "node-opcua-client";
 import { AgentError } from "../../../core/errors.ts";
 import { deadline, orAbort } from "../../../lib/flow/abort.ts";
+import type { Pki } from "../certificates/pki.ts";
 import type { OpcuaOptions } from "../config/options.ts";
-import { sourceError } from "./failure.ts";
-import type { Pki } from "./pki.ts";
-import { largestMessageBytes, type Stack } from "./stack.ts";
+import { sourceError } from "../stack/failure.ts";
+import { largestMessageBytes, type Stack } from "../stack/stack.ts";
 
 export interface LinkOptions {
   readonly name: string;

@@ -3,11 +3,11 @@ import { createHash, X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { EndpointDescription, OPCUAClient } from "node-opcua-client";
 import { AgentError } from "../../../core/errors.ts";
+import { uriOf } from "../certificates/trust.ts";
 import type { OpcuaOptions } from "../config/options.ts";
+import type { Stack, Ua } from "../stack/stack.ts";
 import { assertReachable, bounded, createClient, hangUp, type LinkOptions } from "./client.ts";
 import { chooseEndpoint, loginNeedsCertificate, modes, policyUri, securityOf } from "./endpoint.ts";
-import type { Stack, Ua } from "./stack.ts";
-import { uriOf } from "./trust.ts";
 
 /** Lists the endpoints over a channel without security, as the protocol intends: they are public. */
 export async function discover(stack: Stack, link: LinkOptions, signal: AbortSignal): Promise<EndpointDescription[]> {

@@ -1,7 +1,7 @@
 // Maps security modes and policies between the configuration and the protocol, and chooses an endpoint.
 import { credentialsHint } from "../../../core/errors.ts";
 import { deprecatedPolicies, type OpcuaOptions, securityPolicies } from "../config/options.ts";
-import { offers, refusal } from "./failure.ts";
+import { offers, refusal } from "../stack/failure.ts";
 
 /** MessageSecurityMode (OPC 10000-4, 7.20). */
 export const modes = { none: 1, sign: 2, signAndEncrypt: 3 } as const;

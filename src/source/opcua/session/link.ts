@@ -8,12 +8,12 @@ import { AgentError } from "../../../core/errors.ts";
 import type { Logger } from "../../../core/runtime.ts";
 import { orAbort } from "../../../lib/flow/abort.ts";
 import type { OpcuaOptions } from "../config/options.ts";
+import { channelError, refusalOf, statusOf } from "../stack/failure.ts";
+import type { Stack, Ua, UaSession } from "../stack/stack.ts";
 import { bounded, createClient, hangUp, type LinkOptions } from "./client.ts";
 import { securityOf } from "./endpoint.ts";
-import { channelError, refusalOf, statusOf } from "./failure.ts";
 import { guardLogin } from "./login.ts";
 import type { Resumption, SessionRecord } from "./resumption.ts";
-import type { Stack, Ua, UaSession } from "./stack.ts";
 
 type UaRequest = Parameters<UaSession["_performMessageTransaction"]>[0];
 

@@ -4,12 +4,12 @@ import { readFile } from "node:fs/promises";
 import type { OPCUAClient as Client, EndpointDescription, UserIdentityInfo } from "node-opcua-client";
 import { fileProblem } from "../../../lib/files/file-problem.ts";
 import type { OpcuaOptions } from "../config/options.ts";
+import { ownFiles, refusal } from "../stack/failure.ts";
+import type { Stack, Ua } from "../stack/stack.ts";
 import type { LinkOptions } from "./client.ts";
 import { isDirect, loginNeed } from "./discovery.ts";
 import { chooseEndpoint, loginNeedsCertificate, loginToken, securityOf } from "./endpoint.ts";
-import { ownFiles, refusal } from "./failure.ts";
 import type { SessionRecord } from "./resumption.ts";
-import type { Stack, Ua } from "./stack.ts";
 
 type Login = SessionRecord["logins"][number];
 

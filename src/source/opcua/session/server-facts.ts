@@ -1,7 +1,7 @@
 // Reads what a server reports about itself: namespaces, limits, product, state and redundant set.
 import { AgentError } from "../../../core/errors.ts";
 import type { Runtime } from "../../../core/runtime.ts";
-import { orRefused } from "./failure.ts";
+import { orRefused } from "../stack/failure.ts";
 import type { Link } from "./link.ts";
 import { readValues, Services } from "./services.ts";
 

@@ -1,8 +1,8 @@
 // Read and Browse, in batches no larger than the server allows.
 import type { BrowseDescriptionOptions, BrowseResult, NodeId, ReferenceDescription } from "node-opcua-client";
 import { AgentError } from "../../../core/errors.ts";
+import { statusOf } from "../stack/failure.ts";
 import type { DataValueLike } from "../types/reading.ts";
-import { statusOf } from "./failure.ts";
 import type { Link } from "./link.ts";
 
 export type { NodeId };

@@ -5,7 +5,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { OPCUACertificateManager } from "node-opcua-certificate-manager";
 import { beforeAll, expect, test } from "vitest";
-import { certificateWarnings } from "../../../../src/source/opcua/session/trust.ts";
+import { certificateWarnings } from "../../../../src/source/opcua/certificates/trust.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";
 
 const made = new Map<number, Uint8Array>();

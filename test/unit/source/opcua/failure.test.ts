@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { AgentError } from "../../../../src/core/errors.ts";
-import { channelError, refusalOf, sourceError } from "../../../../src/source/opcua/session/failure.ts";
+import { channelError, refusalOf, sourceError } from "../../../../src/source/opcua/stack/failure.ts";
 
 test("refusals of the server are distinguished from failures of the network", () => {
   expect(refusalOf(new Error("serviceResult = BadSessionIdInvalid (0x80250000)"))).toBe("BadSessionIdInvalid");

@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { isAgentError } from "../../../../src/core/errors.ts";
 import { opcuaOptions } from "../../../../src/source/opcua/config/options.ts";
 import { chooseEndpoint, type EndpointOffer } from "../../../../src/source/opcua/session/endpoint.ts";
-import { sourceError } from "../../../../src/source/opcua/session/failure.ts";
+import { sourceError } from "../../../../src/source/opcua/stack/failure.ts";
 import { convert } from "../../../../src/source/opcua/types/value.ts";
 import { type FailureRow, failureOf, failureTable } from "../../../support/failure-table.ts";
 import { lineNamespace, type OpcuaServer, opcuaServer, user } from "../../../support/opcua-server.ts";

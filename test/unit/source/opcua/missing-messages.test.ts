@@ -6,7 +6,7 @@ import {
   FormerSubscription,
   MissingMessages,
   SequenceTracker,
-} from "../../../../src/source/opcua/monitoring/missing-messages.ts";
+} from "../../../../src/source/opcua/publishing/missing-messages.ts";
 import { opcuaLink } from "../../../support/opcua-link.ts";
 import { ManualClock, testRuntime } from "../../../support/runtime.ts";
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { opcuaOptions, opcuaTag } from "../../../../src/source/opcua/config/options.ts";
-import { queueSize, requestedCounts } from "../../../../src/source/opcua/monitoring/publishing-group.ts";
+import { queueSize, requestedCounts } from "../../../../src/source/opcua/publishing/publishing-group.ts";
 
 const parse = (more: object = {}) => opcuaOptions.parse({ url: "opc.tcp://plc", ...more });
 const problems = (schema: typeof opcuaOptions | typeof opcuaTag, value: unknown) =>

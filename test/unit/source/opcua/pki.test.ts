@@ -1,8 +1,8 @@
 import { chown, lstat, mkdir, readdir, stat, symlink, writeFile } from "node:fs/promises";
 import { expect, test } from "vitest";
-import { openPki } from "../../../../src/source/opcua/session/pki.ts";
-import { loadStack } from "../../../../src/source/opcua/session/stack.ts";
-import { listCertificates } from "../../../../src/source/opcua/session/trust.ts";
+import { openPki } from "../../../../src/source/opcua/certificates/pki.ts";
+import { listCertificates } from "../../../../src/source/opcua/certificates/trust.ts";
+import { loadStack } from "../../../../src/source/opcua/stack/stack.ts";
 import { putKey } from "../../../support/opcua-key.ts";
 import { testRuntime } from "../../../support/runtime.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";

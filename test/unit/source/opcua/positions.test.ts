@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, readlinkSync, renameSync, rmSync, symlinkSyn
 import { mkdir, writeFile } from "node:fs/promises";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { openPositions } from "../../../../src/source/opcua/monitoring/positions.ts";
+import { openPositions } from "../../../../src/source/opcua/publishing/positions.ts";
 import { runs } from "../../../support/property.ts";
 import { testRuntime } from "../../../support/runtime.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";

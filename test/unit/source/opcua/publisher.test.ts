@@ -1,7 +1,7 @@
 import * as ua from "node-opcua-client";
 import { expect, test } from "vitest";
 import { AgentError } from "../../../../src/core/errors.ts";
-import { Publisher, type PublisherOptions } from "../../../../src/source/opcua/monitoring/publisher.ts";
+import { Publisher, type PublisherOptions } from "../../../../src/source/opcua/publishing/publisher.ts";
 import type { Link } from "../../../../src/source/opcua/session/link.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { opcuaLink } from "../../../support/opcua-link.ts";

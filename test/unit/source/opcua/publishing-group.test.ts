@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { opcuaOptions } from "../../../../src/source/opcua/config/options.ts";
-import { groupFor, planGroups, publishingFor } from "../../../../src/source/opcua/monitoring/publishing-group.ts";
+import { groupFor, planGroups, publishingFor } from "../../../../src/source/opcua/publishing/publishing-group.ts";
 
 const options = (more: object = {}) => opcuaOptions.parse({ url: "opc.tcp://plc", ...more });
 const keys = (everyMs: number[], limit = 0, more = {}) =>

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { unreportedOverflows } from "../../../../src/source/opcua/monitoring/notification.ts";
+import { unreportedOverflows } from "../../../../src/source/opcua/publishing/notification.ts";
 import { profileOf } from "../../../../src/source/opcua/session/server-facts.ts";
 
 const change = (handle: number, status = 0) => ({ handle, value: { statusCode: { value: status } } });

@@ -1,7 +1,7 @@
 import * as ua from "node-opcua-client";
 import { expect, test } from "vitest";
 import { AgentError } from "../../../../src/core/errors.ts";
-import { reportLost, republish } from "../../../../src/source/opcua/monitoring/missing-messages.ts";
+import { reportLost, republish } from "../../../../src/source/opcua/publishing/missing-messages.ts";
 import { opcuaLink } from "../../../support/opcua-link.ts";
 import { ManualClock, testRuntime } from "../../../support/runtime.ts";
 

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { SequenceTracker } from "../../../../src/source/opcua/monitoring/missing-messages.ts";
+import { SequenceTracker } from "../../../../src/source/opcua/publishing/missing-messages.ts";
 import { runs } from "../../../support/property.ts";
 
 const data = (sequenceNumber: number, available: number[] = []) => ({ sequenceNumber, keepAlive: false, available });

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import * as ua from "node-opcua-client";
 import { expect, test } from "vitest";
-import { BinaryStream } from "../../../../src/source/opcua/session/stack-parts.ts";
+import { BinaryStream } from "../../../../src/source/opcua/stack/stack-parts.ts";
 import { skipVariant } from "../../../../src/source/opcua/types/skip-variant.ts";
 import { runs } from "../../../support/property.ts";
 

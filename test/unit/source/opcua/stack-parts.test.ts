@@ -7,7 +7,7 @@ import {
   findBuiltInType,
   OPCUACertificateManager,
   ua,
-} from "../../../../src/source/opcua/session/stack-parts.ts";
+} from "../../../../src/source/opcua/stack/stack-parts.ts";
 import { builtInNames } from "../../../../src/source/opcua/types/value.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";
 

@@ -2,8 +2,8 @@
 import * as ua from "node-opcua-client";
 import { expect, test } from "vitest";
 import { AgentError } from "../../../../src/core/errors.ts";
-import { openPositions } from "../../../../src/source/opcua/monitoring/positions.ts";
-import { obtainSubscription } from "../../../../src/source/opcua/monitoring/subscription.ts";
+import { openPositions } from "../../../../src/source/opcua/publishing/positions.ts";
+import { obtainSubscription } from "../../../../src/source/opcua/publishing/subscription.ts";
 import { openResumption, type SubscriptionRecord } from "../../../../src/source/opcua/session/resumption.ts";
 import { opcuaLink } from "../../../support/opcua-link.ts";
 import { testRuntime } from "../../../support/runtime.ts";

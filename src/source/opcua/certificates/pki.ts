@@ -8,8 +8,8 @@ import { exists } from "../../../lib/files/exists.ts";
 import { commandLine } from "../../../lib/text/command-line.ts";
 import { codeOf } from "../../../lib/values/error-code.ts";
 import type { OpcuaConfig } from "../config/options.ts";
-import { refusal } from "./failure.ts";
-import type { CertificateStore, Stack } from "./stack.ts";
+import { refusal } from "../stack/failure.ts";
+import type { CertificateStore, Stack } from "../stack/stack.ts";
 import { certificateIn, described, thumbprintOf, uriOf } from "./trust.ts";
 
 export interface Pki extends AsyncDisposable {

@@ -1,8 +1,8 @@
 // Detects notification messages that did not arrive, fetches them, and reports those that the server no longer has.
 import type { NotificationMessage } from "node-opcua-client";
 import type { Runtime } from "../../../core/runtime.ts";
-import { refusalOf } from "../session/failure.ts";
 import { type Link, sessionGone } from "../session/link.ts";
+import { refusalOf } from "../stack/failure.ts";
 import type { Acknowledgement } from "./notification.ts";
 
 export interface MissingMessagesOptions extends Republishing {

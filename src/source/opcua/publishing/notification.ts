@@ -1,6 +1,6 @@
 // Decodes a notification message and detects queue overflows that the server does not report.
 import type { NotificationMessage } from "node-opcua-client";
-import type { Ua } from "../session/stack.ts";
+import type { Ua } from "../stack/stack.ts";
 import { DecodedChange } from "../types/plain-value.ts";
 import { type NotifiedValue, overflowed } from "../types/reading.ts";
 import { member } from "../types/value.ts";

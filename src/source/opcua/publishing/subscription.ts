@@ -1,10 +1,10 @@
 // Creates a subscription suited to the server's publishing interval, or resumes one with its kept messages.
 import { AgentError } from "../../../core/errors.ts";
 import type { Logger } from "../../../core/runtime.ts";
-import { orRefused, statusOf } from "../session/failure.ts";
 import type { Link, ServiceResponse } from "../session/link.ts";
 import type { Resumption, SubscriptionRecord } from "../session/resumption.ts";
 import type { ServerFacts } from "../session/server-facts.ts";
+import { orRefused, statusOf } from "../stack/failure.ts";
 import type { Positions } from "./positions.ts";
 import type { Counts } from "./publishing-group.ts";
 

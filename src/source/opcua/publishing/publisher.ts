@@ -3,8 +3,8 @@
 import type { NotificationMessage, PublishResponse } from "node-opcua-client";
 import { AgentError } from "../../../core/errors.ts";
 import { orAbort } from "../../../lib/flow/abort.ts";
-import { statusOf } from "../session/failure.ts";
 import { sessionGone } from "../session/link.ts";
+import { statusOf } from "../stack/failure.ts";
 import {
   FormerSubscription,
   MissingMessages,
