@@ -14,6 +14,7 @@ import {
   type NodeId,
   SecurityPolicy,
   ServiceFault,
+  type StatusCode,
   StatusCodes,
   Variant,
   type VariantOptions,
@@ -73,6 +74,8 @@ export interface OpcuaServer extends AsyncDisposable {
   readonly temps: ReadonlySet<number>;
   /** The ServiceLevel of the server: 0 to 255. */
   serviceLevel: number;
+  /** The number of monitored items of all clients. */
+  readonly monitored: number;
   /** The number of sent, unacknowledged messages of all clients. */
   readonly unacknowledged: number;
   /** Discards the unacknowledged messages, like servers that keep none. */
@@ -170,7 +173,7 @@ export async function opcuaServer(options: OpcuaServerOptions): Promise<OpcuaSer
   });
   await server.initialize();
   options.meddle?.(server);
-  if (options.transfer === false) Reflect.set(server, "_on_TransferSubscriptionsRequest", unknownService);
+  if (options.transfer === false) refuseService(server, "TransferSubscriptions", StatusCodes.BadServiceUnsupported);
   const fastest = Subscription.minimumPublishingInterval;
   Subscription.minimumPublishingInterval = options.fastestPublishing ?? fastest;
   opening.defer(() => {
@@ -293,6 +296,9 @@ export async function opcuaServer(options: OpcuaServerOptions): Promise<OpcuaSer
     set serviceLevel(value) {
       level.value = value;
     },
+    get monitored() {
+      return subscriptions().reduce((sum, { monitoredItemCount }) => sum + monitoredItemCount, 0);
+    },
     get unacknowledged() {
       return subscriptions().reduce((sum, { sentNotificationMessageCount }) => sum + sentNotificationMessageCount, 0);
     },
@@ -358,11 +364,10 @@ interface Request {
   readonly request: { readonly requestHeader: { readonly requestHandle: number } };
 }
 
-/** Answers as a server that does not support the service. */
-function unknownService(message: Request, channel: Channel): void {
-  const { requestHandle } = message.request.requestHeader;
-  const fault = new ServiceFault({
-    responseHeader: { requestHandle, serviceResult: StatusCodes.BadServiceUnsupported },
+/** From now on the server refuses each request of `service`. */
+export function refuseService(server: OPCUAServer, service: string, serviceResult: StatusCode): void {
+  Reflect.set(server, `_on_${service}Request`, (message: Request, channel: Channel) => {
+    const { requestHandle } = message.request.requestHeader;
+    channel.send_response("MSG", new ServiceFault({ responseHeader: { requestHandle, serviceResult } }), message);
   });
-  channel.send_response("MSG", fault, message);
 }

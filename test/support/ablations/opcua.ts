@@ -170,4 +170,11 @@ export const opcuaAblations: readonly Ablation[] = [
     test: "unit/source/opcua/structure.test.ts",
     name: "only the Binary encoding",
   },
+  {
+    safeguard: "creating a monitored item for a tag that none was created for, which gives its first value",
+    file: "source/opcua/monitoring/sharing.ts",
+    code: "waiting.get(`${key}\\n${part}`)?.shift() ?? []);",
+    without: "waiting.get(`${key}\\n${part}`)?.splice(0) ?? []);",
+    test: "unit/source/opcua/sharing.test.ts",
+  },
 ];

@@ -10,6 +10,7 @@ import { numericNamespaces } from "../config/node-address.ts";
 import type { OpcuaConfig, OpcuaOptions } from "../config/options.ts";
 import { openHistoryMemory } from "../history/history-memory.ts";
 import { Monitoring } from "../monitoring/monitoring.ts";
+import { alike } from "../monitoring/sharing.ts";
 import { rememberNamespaces } from "../nodes/address-space.ts";
 import { type Resolver, resolveTags, type Tag } from "../nodes/items.ts";
 import { structureTypes } from "../nodes/structure-types.ts";
@@ -101,7 +102,9 @@ async function begin(connected: Connected, signal: AbortSignal): Promise<OpcuaSo
   const resolver: Resolver = { ua: stack.ua, services, structures, namespaces, known };
   const { items, unresolved, cut } = await resolveTags(tags, resolver, signal);
   for (const tag of cut) log.warn({ tag, limit: config.tags[tag]?.limit ?? 1_000 }, "more variables than the limit");
-  const rates = (items.length > 0 ? items : config.tags).map(({ every }) => every);
+  const rates = (items.length > 0 ? alike(items).flatMap(([first]) => first ?? []) : config.tags).map(
+    ({ every }) => every,
+  );
   const groups = options.mode === "poll" ? [] : planGroups(options, rates, limits.itemsPerSubscription);
   const since = clock.monotonic();
   const positionsFile = resumption.guest ? undefined : join(stateDir, "positions.json");

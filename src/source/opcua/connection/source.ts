@@ -37,6 +37,8 @@ export interface OpcuaSourceOptions
 
 /** Publishing intervals up to this length end before the rereader first reads. */
 const soonMs = 1_000;
+/** Most readings to queue before there is room again. */
+const mostAtOnce = 10_000;
 /** How long the first values wait for the descriptions of their variables. */
 const describedWithinMs = 5_000;
 
@@ -86,12 +88,14 @@ export function opcuaSource(options: OpcuaSourceOptions) {
     const structured: (readonly [Item, NotifiedValue])[] = [];
     let statuses = 0;
     for (const { handle, value } of changes) {
-      const item = monitoring.item(id, handle);
-      if (!item) continue;
+      const sharing = monitoring.sharing(id, handle);
+      if (sharing.length === 0) continue;
       if (!old) monitoring.arrived(id, handle, value.statusCode);
-      items.push(item);
-      values.push(value);
-      if (item.field) structured.push([item, value]);
+      for (const item of sharing) {
+        items.push(item);
+        values.push(value);
+        if (item.field) structured.push([item, value]);
+      }
       statuses |= value.statusCode.value;
     }
     if (structureChanged(statuses)) structures.forget();
@@ -105,7 +109,16 @@ export function opcuaSource(options: OpcuaSourceOptions) {
       publisher?.acknowledge({ subscription: id, sequenceNumber });
     };
     const stream = subscription && !old ? "live" : "former";
-    notifications.values({ items, values, unreported }, stream, backfill, () =>
+    let from = 0;
+    // A value of an array is a reading of each tag that takes an element of it.
+    for (; values.length - from > mostAtOnce; from += mostAtOnce) {
+      const to = from + mostAtOnce;
+      const part = { items: items.slice(from, to), values: values.slice(from, to), unreported };
+      notifications.values(part, stream, backfill, () => {});
+      await notifications.room(signal);
+    }
+    const rest = from === 0 ? { items, values } : { items: items.slice(from), values: values.slice(from) };
+    notifications.values({ ...rest, unreported }, stream, backfill, () =>
       backfill.remembered(() => void acknowledge()),
     );
   };

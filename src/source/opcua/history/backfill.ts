@@ -3,7 +3,7 @@ import type { TagGap } from "../../../core/gap.ts";
 import { type EpochMicros, epochMicros } from "../../../core/point.ts";
 import { HandOver } from "../../../lib/flow/hand-over.ts";
 import { portableNodeId } from "../config/node-address.ts";
-import type { Item } from "../nodes/items.ts";
+import { type Item, partOf } from "../nodes/items.ts";
 import { GapFiller, type GapFillerOptions } from "./gap-filler.ts";
 import { type Cause, Gaps, type HistoryGap, tagGaps } from "./gaps.ts";
 import type { HistoryMemory } from "./history-memory.ts";
@@ -91,9 +91,7 @@ export function openBackfill(options: BackfillOptions) {
   function pastOf(item: Item): Past {
     const known = pasts.get(item);
     if (known) return known;
-    const element = item.index === undefined ? "" : `[${item.index.join()}]`;
-    const field = item.field === undefined ? "" : `.${JSON.stringify(item.field)}`;
-    const node = portableNodeId(item.nodeId.toString(), options.namespaces) + element + field;
+    const node = portableNodeId(item.nodeId.toString(), options.namespaces) + partOf(item);
     const { every, deadband, trigger } = item;
     const sampling = JSON.stringify([every, deadband?.kind, deadband?.value, trigger]);
     if (!samplings.has(node)) samplings.set(node, sampling);

@@ -158,39 +158,44 @@ export class GapFiller {
     const times: TimeOptions = { ...time, unusable: "keep" };
     const { clock, log, metrics } = runtime;
     const earliest = epochMicros(clock.now() - maxGapMs * 1_000);
-    const ranges = gaps.map((gap): LookedUpGap => {
+    const lookedUp = gaps.map((gap): LookedUpGap => {
       const { item, from, to } = gap;
       const since = epochMicros(Math.min(to, Math.max(from, earliest)));
       return { gap, nodeId: item.nodeId, from: since, to, first: undefined, ended: false, found: false };
     });
+    // Tags of one variable, such as those of the elements of an array, mostly have the same gaps.
+    const same = Map.groupBy(lookedUp, ({ nodeId, from, to }) => `${nodeId.toString()} ${from} ${to}`);
+    const ranges = [...same.values()].flatMap((all) => all.slice(0, 1).map((range) => ({ ...range, all })));
     const failed: HistoryGap<Item>[] = [];
     let count = 0;
     for await (const page of readHistory({ link, batch: this.#batch, clock }, ranges, signal)) {
       const { range, values, over, error } = page;
-      const { gap, from, to } = range;
-      const item = { ...gap.item, clockCheck: new ClockCheck() };
-      await structures.learn(
-        values.map((value) => [item, value] as const),
-        signal,
-      );
-      const all = values
-        .map((value) => toReading(value, item, clock.now(), times))
-        .filter((each) => each !== undefined && each !== "untimed");
-      range.found ||= values.length > 0;
-      range.ended ||= all.some(({ time }) => time >= to);
-      const readings = all
-        .filter(({ time, clock: by }) => by === "device" && time > from && time < to)
-        .map((each) => ({ ...each, historical: true }));
-      range.first ??= readings[0]?.time;
-      count += readings.length;
-      await deliver(readings, [], () => {}, signal);
-      if (!over) continue;
-      const verdict = this.#verdict(range, earliest, error);
-      if (verdict === "later") {
-        failed.push(gap);
-        log.debug({ err: error, address: gap.item.address }, "history cannot be read");
-        // This delivery follows the last readings, so its acknowledgement covers them all.
-      } else await this.#end([gap], verdict, signal);
+      for (const looked of range.all) {
+        const { gap, from, to } = looked;
+        const item = { ...gap.item, clockCheck: new ClockCheck() };
+        await structures.learn(
+          values.map((value) => [item, value] as const),
+          signal,
+        );
+        const all = values
+          .map((value) => toReading(value, item, clock.now(), times))
+          .filter((each) => each !== undefined && each !== "untimed");
+        looked.found ||= values.length > 0;
+        looked.ended ||= all.some(({ time }) => time >= to);
+        const readings = all
+          .filter(({ time, clock: by }) => by === "device" && time > from && time < to)
+          .map((each) => ({ ...each, historical: true }));
+        looked.first ??= readings[0]?.time;
+        count += readings.length;
+        await deliver(readings, [], () => {}, signal);
+        if (!over) continue;
+        const verdict = this.#verdict(looked, earliest, error);
+        if (verdict === "later") {
+          failed.push(gap);
+          log.debug({ err: error, address: gap.item.address }, "history cannot be read");
+          // This delivery follows the last readings, so its acknowledgement covers them all.
+        } else await this.#end([gap], verdict, signal);
+      }
     }
     metrics.counter(filled).add(count, { source });
     return { readings: count, failed };

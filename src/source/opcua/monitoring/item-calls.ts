@@ -1,9 +1,10 @@
-// Service calls for monitored items in batches, and the keys that identify items across connections.
+// Service calls for monitored items in batches.
 import type { Item } from "../nodes/items.ts";
 import type { Link } from "../session/link.ts";
 import type { SubscriptionRecord } from "../session/resumption.ts";
 import { attributes, type BatchSize, inBatches } from "../session/services.ts";
 import { orRefused } from "../stack/failure.ts";
+import type { Monitored } from "./sharing.ts";
 
 export interface ItemCalling {
   readonly link: Link;
@@ -41,13 +42,13 @@ export async function createItems(calling: ItemCalling, items: readonly Numbered
   const second = await create(calling, again, false, signal);
   const unfiltered = new Map(second.map((result, i) => [again[i]?.[0], result]));
   const created: Created[] = [];
-  const refused: (readonly [Item, { readonly name: string; readonly description: string }])[] = [];
+  const refused: (readonly [handle: number, { readonly name: string; readonly description: string }])[] = [];
   for (const [i, [handle, item]] of items.entries()) {
     const result = unfiltered.get(handle) ?? results[i];
     if (result?.statusCode.isGoodish()) {
       const { monitoredItemId: id, revisedSamplingInterval: sampledMs, revisedQueueSize: size } = result;
       created.push({ handle, item, id, sampledMs, size, filtered: !unfiltered.has(handle) });
-    } else if (result) refused.push([item, result.statusCode]);
+    } else if (result) refused.push([handle, result.statusCode]);
   }
   await lengthen(calling, created, signal);
   return { created, refused };
@@ -87,6 +88,11 @@ async function lengthen(calling: ItemCalling, created: readonly Created[], signa
     if (short[i] && statusCode.isGoodish()) short[i].size = revisedQueueSize;
 }
 
+/** The ids at the server. */
+export function idsOf(entries: SubscriptionRecord["items"]): number[] {
+  return entries.map(([, id]) => id);
+}
+
 /** Whether the server still has each item. If it refuses the call, it is assumed to have all. */
 export async function stillThere(
   { link, subscriptionId, batch }: ItemCalling,
@@ -102,15 +108,28 @@ export async function stillThere(
   return ids.map((_, i) => results?.[i]?.name !== "BadMonitoredItemIdInvalid");
 }
 
+/** An item that the server does not delete stays: its values are ignored. Rejects if the connection fails. */
 export async function deleteItems(
   { link, subscriptionId, batch }: ItemCalling,
   ids: readonly number[],
   signal: AbortSignal,
 ): Promise<void> {
-  await inBatches(ids, batch, async (part) => {
+  const deleting = inBatches(ids, batch, async (part) => {
     const request = { subscriptionId, monitoredItemIds: [...part] };
     return (await link.call("DeleteMonitoredItems", request, signal)).results ?? [];
   });
+  await orRefused(deleting, signal);
+}
+
+/** Deletes items by their handles. Rejects with `SOURCE_*` if the connection fails. */
+export async function endItems(
+  { calling, monitored }: { readonly calling: ItemCalling; readonly monitored: Map<number, Monitored> },
+  handles: ReadonlyMap<number, unknown>,
+  signal: AbortSignal,
+): Promise<void> {
+  const ids = [...handles.keys()].flatMap((handle) => monitored.get(handle)?.entry[1] ?? []);
+  for (const handle of handles.keys()) monitored.delete(handle);
+  await deleteItems(calling, ids, signal);
 }
 
 function requested(
@@ -129,33 +148,4 @@ function requested(
     deadbandValue: deadband?.value ?? 0,
   });
   return { ...parameters, filter };
-}
-
-/** Client handle, server's id, key, queue size on the server. */
-export type Entry = SubscriptionRecord["items"][number];
-
-/** Equal for items that are monitored alike. Without `queueSize`, equal for items with the same values. */
-export function keyOf({ nodeId, every, deadband, trigger }: Item, queueSize?: number): string {
-  const filter = [deadband?.kind, deadband?.value, trigger === "timestamp" ? trigger : undefined];
-  const queue = queueSize === undefined ? "" : ` ${queueSize}`;
-  return `${nodeId.toString()}\n${every}${queue} ${filter.filter((part) => part !== undefined).join(" ")}`;
-}
-
-/** Assigns the handles of a former subscription to items of the same node, preferring those with the same sampling. */
-export function formerItems(entries: readonly Entry[], items: readonly Item[]): ReadonlyMap<number, Item> {
-  const found = new Map<number, Item>();
-  const levels: (readonly [ofEntry: (key: string) => string, ofItem: (item: Item) => string])[] = [
-    [(key) => key.replace(/ \S+(?= [^\n]*$)/, ""), (item) => keyOf(item)],
-    [(key) => key.split("\n")[0] ?? "", ({ nodeId }) => nodeId.toString()],
-  ];
-  for (const [ofEntry, ofItem] of levels) {
-    const left = entries.filter(([handle]) => !found.has(handle));
-    const waiting = Map.groupBy(left, ([, , key]) => ofEntry(key));
-    const taken = new Set(found.values());
-    for (const item of items) {
-      const entry = taken.has(item) ? undefined : waiting.get(ofItem(item))?.shift();
-      if (entry) found.set(entry[0], item);
-    }
-  }
-  return found;
 }

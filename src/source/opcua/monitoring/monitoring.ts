@@ -7,16 +7,10 @@ import type { Former, Subscription } from "../publishing/subscription.ts";
 import type { Link } from "../session/link.ts";
 import type { Resumption, SubscriptionRecord } from "../session/resumption.ts";
 import { BatchSize } from "../session/services.ts";
-import {
-  createItems,
-  deleteItems,
-  type Entry,
-  formerItems,
-  type ItemCalling,
-  keyOf,
-  stillThere,
-} from "./item-calls.ts";
-import { type MonitoringFailure, monitoringFailure } from "./refused-nodes.ts";
+import type { NotifiedValue } from "../types/reading.ts";
+import { createItems, deleteItems, endItems, type ItemCalling, idsOf, stillThere } from "./item-calls.ts";
+import { type MonitoringFailure, monitoringFailure, nodeDeleted, notMonitored, tooMany } from "./refused-nodes.ts";
+import { alike, formerItems, isUnqueued, itemsIn, keyOf, type Monitored, monitoredFor, restored } from "./sharing.ts";
 
 export interface MonitoringOptions {
   readonly link: Link;
@@ -30,32 +24,26 @@ export interface MonitoringOptions {
   readonly orphans: readonly Former[];
 }
 
-/** A subscription with its items; all maps are by handle. */
+/** A subscription with its monitored items; all maps are by handle. */
 interface Group {
   readonly subscription: Subscription;
   readonly calling: ItemCalling;
-  readonly monitored: Map<number, { readonly item: Item; readonly entry: Entry }>;
-  /** Items being created. Their first values may arrive before the server's answer. */
-  readonly coming: Map<number, Item>;
-  /** Items whose node the server deleted → the status that reported it. */
+  readonly monitored: Map<number, Monitored>;
+  /** Monitored items being created. Their first values may arrive before the server's answer. */
+  readonly coming: Map<number, readonly Item[]>;
+  /** Monitored items whose node the server deleted → the status that reported it. */
   readonly deleted: Map<number, string>;
   nextHandle: number;
 }
-
-/** The server refuses to monitor the node, which can still be read. */
-const tooMany = "BadTooManyMonitoredItems";
-const notMonitored = [tooMany, "BadMonitoringModeInvalid", "BadNotSupported", "BadServiceUnsupported"];
-/** Upper 16 bits of BadNodeIdInvalid and BadNodeIdUnknown, the status of values whose node was deleted. */
-const nodeDeleted = [0x80_33, 0x80_34];
 
 export class Monitoring {
   readonly #options: MonitoringOptions;
   readonly #groups: ReadonlyMap<number, Group>;
   readonly #records = new Map<number, SubscriptionRecord>();
   /** Items of former subscriptions, by subscription id and handle. */
-  readonly #former = new Map<number, ReadonlyMap<number, Item>>();
-  /** Items monitored without interruption since the previous connection. */
-  readonly #kept = new Set<Item>();
+  readonly #former = new Map<number, ReadonlyMap<number, readonly Item[]>>();
+  /** Monitored without interruption since the previous connection. */
+  readonly #kept = new Set<Monitored>();
   /** Items that are polled. True: the server had no room to monitor them; try again later. */
   readonly #polled = new Map<Item, boolean>();
   failures: MonitoringFailure[] = [];
@@ -85,10 +73,11 @@ export class Monitoring {
       this.#records.set(former.id, { ...former, group: `former ${former.id}` });
   }
 
-  item(subscription: number, handle: number): Item | undefined {
+  /** The items that share a monitored item of the server; none if the handle is unknown. */
+  sharing(subscription: number, handle: number): readonly Item[] {
     const group = this.#groups.get(subscription);
-    if (!group) return this.#former.get(subscription)?.get(handle);
-    return group.monitored.get(handle)?.item ?? group.coming.get(handle);
+    if (!group) return this.#former.get(subscription)?.get(handle) ?? [];
+    return group.monitored.get(handle)?.items ?? group.coming.get(handle) ?? [];
   }
 
   get subscriptions(): readonly Subscription[] {
@@ -101,8 +90,8 @@ export class Monitoring {
   }
 
   items(subscription?: number): readonly Item[] {
-    const all = subscription === undefined ? [...this.#groups.values()] : [this.#groups.get(subscription)];
-    return all.flatMap((group) => Array.from(group?.monitored.values() ?? [], ({ item }) => item));
+    const groups = subscription === undefined ? [...this.#groups.values()] : [this.#groups.get(subscription)];
+    return groups.flatMap((group) => itemsIn(group?.monitored.values() ?? []));
   }
 
   /** Items that the server can read but not monitor. */
@@ -117,7 +106,7 @@ export class Monitoring {
       crowdedOut: [...this.#polled.values()].filter(Boolean).length,
       slowed: this.#slowed,
       unfiltered: this.#unfiltered,
-      unqueued: monitored.filter(isUnqueued).length,
+      unqueued: itemsIn(monitored.filter(isUnqueued)).length,
     };
   }
 
@@ -137,46 +126,43 @@ export class Monitoring {
       // If the number of the next message is unknown, some may be missing.
       const known = subscription.firstSequence !== undefined;
       const parts = Object.groupBy(monitored.values(), (each) => {
-        if (!known || !this.#kept.has(each.item)) return "fresh";
+        if (!known || !this.#kept.has(each)) return "fresh";
         return isUnqueued(each) ? "brief" : "kept";
       });
-      for (const state of ["fresh", "brief", "kept"] as const)
-        yield [(parts[state] ?? []).map(({ item }) => item), state];
+      for (const state of ["fresh", "brief", "kept"] as const) yield [itemsIn(parts[state] ?? []), state];
     }
     yield [this.polled, "fresh"];
   }
 
   queueOf(subscription: number, handle: number): Queue {
     const group = this.#groups.get(subscription);
-    const { item, entry } = group?.monitored.get(handle) ?? {};
-    const usual = 2 * Math.ceil((group?.subscription.publishingMs ?? 0) / (item?.every ?? 1));
+    const { items, entry } = group?.monitored.get(handle) ?? {};
+    const usual = 2 * Math.ceil((group?.subscription.publishingMs ?? 0) / (items?.[0]?.every ?? 1));
     return { size: entry?.[3] ?? 0, usual };
   }
 
   /**
-   * Monitors the items, each in the subscription of its group. In a resumed subscription, items that the server still
-   * has are kept, and items that are no longer configured are deleted. A refused item becomes a failure and does not
-   * affect others. Rejects with `SOURCE_*` if a call fails.
+   * Monitors the items, each in the subscription of its group. In a resumed subscription, monitored items that the server
+   * still has are kept, and those that are no longer configured are deleted. A refused item becomes a failure and does
+   * not affect others. Rejects with `SOURCE_*` if a call fails.
    */
   async begin(items: readonly Item[], unresolved: readonly Unresolved[], signal: AbortSignal): Promise<void> {
     this.failures = unresolved.map((failure) => ({ ...failure, captures: {} }));
     for (const former of this.formers) this.#former.set(former.id, formerItems(former.items, items));
     const parts = this.#divide(items);
     for (const group of this.#groups.values()) {
-      const { calling, subscription, monitored } = group;
-      const ids = subscription.items.map(([, id]) => id);
-      const there = await stillThere(calling, ids, signal);
-      const entries = subscription.items.filter((_, i) => there[i]);
-      const had = Map.groupBy(entries, ([, , key]) => key);
-      const missing = (parts.get(group) ?? []).filter((item) => {
-        const entry = had.get(keyOf(item, calling.queueSize(item.every)))?.shift();
-        if (!entry) return true;
-        monitored.set(entry[0], { item, entry });
-        this.#kept.add(item);
-        return false;
-      });
-      const over = [...had.values()].flat().map(([, id]) => id);
-      await deleteItems(calling, over, signal);
+      const { calling, subscription } = group;
+      const there = await stillThere(calling, idsOf(subscription.items), signal);
+      const known = subscription.items.filter((_, i) => there[i]);
+      const keyFor = (item: Item) => keyOf(item, calling.queueSize(item.every));
+      const { monitored, obsolete, missing, isChanged } = restored(known, parts.get(group) ?? [], keyFor);
+      for (const each of monitored) {
+        group.monitored.set(each.entry[0], each);
+        this.#kept.add(each);
+      }
+      await deleteItems(calling, idsOf(obsolete), signal);
+      // A tag that comes back later must not count as monitored in between.
+      if (isChanged || known.length < there.length) await this.#saveGroup(group);
       await this.#create(group, missing, signal);
     }
   }
@@ -190,33 +176,34 @@ export class Monitoring {
   async #create(group: Group, items: readonly Item[], signal: AbortSignal): Promise<MonitoringFailure[]> {
     if (items.length === 0) return [];
     const { calling, monitored, coming } = group;
-    const numbered = items.map((item) => [group.nextHandle++, item] as const);
+    const numbered = alike(items).map((sharing) => [group.nextHandle++, sharing] as const);
     // Save first: after a crash, an unsaved handle would be assigned to another node.
     await this.#saveGroup(group);
-    for (const [handle, item] of numbered) coming.set(handle, item);
-    const { created, refused } = await createItems(calling, numbered, signal);
+    for (const [handle, sharing] of numbered) coming.set(handle, sharing);
+    const asked = numbered.flatMap(([handle, [first]]) => (first ? [[handle, first] as const] : []));
+    const { created, refused } = await createItems(calling, asked, signal);
     for (const { handle, item, id, sampledMs, size, filtered } of created) {
-      if (!filtered) this.#unfiltered++;
-      if (sampledMs > item.every) this.#slowed++;
-      monitored.set(handle, { item, entry: [handle, id, keyOf(item, calling.queueSize(item.every)), size] });
+      const sharing = coming.get(handle) ?? [];
+      if (!filtered) this.#unfiltered += sharing.length;
+      if (sampledMs > item.every) this.#slowed += sharing.length;
+      const key = keyOf(item, calling.queueSize(item.every));
+      monitored.set(handle, monitoredFor([handle, id, key, size], sharing));
     }
-    coming.clear();
-    const failed = refused.flatMap(([item, { name, description }]) => {
-      if (!notMonitored.includes(name)) return monitoringFailure(item, `${name}: ${description ?? ""}`);
-      this.#polled.set(item, name === tooMany);
+    const failed = refused.flatMap(([handle, { name, description }]) => {
+      const sharing = coming.get(handle) ?? [];
+      if (!notMonitored.includes(name))
+        return sharing.map((item) => monitoringFailure(item, `${name}: ${description ?? ""}`));
+      for (const item of sharing) this.#polled.set(item, name === tooMany);
       return [];
     });
+    coming.clear();
     this.failures.push(...failed);
     if (monitored.size > 0) await this.#saveGroup(group);
     return failed;
   }
 
   /** Tracks deleted nodes by the status of a value. */
-  arrived(
-    subscription: number,
-    handle: number,
-    { value, name }: { readonly value: number; readonly name: string },
-  ): void {
+  arrived(subscription: number, handle: number, { value, name }: NotifiedValue["statusCode"]): void {
     const deleted = this.#groups.get(subscription)?.deleted;
     if (nodeDeleted.includes(value >>> 16)) deleted?.set(handle, name);
     else if (deleted?.size) deleted.delete(handle);
@@ -224,17 +211,13 @@ export class Monitoring {
 
   /** Removes and returns the failures for a retry, and deletes the items of deleted nodes, which stay silent. */
   async takeFailures(signal: AbortSignal): Promise<MonitoringFailure[]> {
-    for (const { calling, monitored, deleted } of this.#groups.values()) {
-      const ids: number[] = [];
-      for (const [handle, reason] of deleted) {
-        const { item, entry } = monitored.get(handle) ?? {};
-        if (!item || !entry) continue;
-        ids.push(entry[1]);
-        monitored.delete(handle);
-        this.failures.push(monitoringFailure(item, reason));
-      }
-      deleted.clear();
-      await deleteItems(calling, ids, signal);
+    for (const group of this.#groups.values()) {
+      const deleted = new Map(group.deleted);
+      group.deleted.clear();
+      for (const [handle, reason] of deleted)
+        for (const item of group.monitored.get(handle)?.items ?? [])
+          this.failures.push(monitoringFailure(item, reason));
+      await endItems(group, deleted, signal);
     }
     return this.failures.splice(0);
   }
@@ -267,27 +250,21 @@ export class Monitoring {
   /** Items by subscription. Items without a subscription are polled. */
   #divide(items: readonly Item[]): Map<Group, Item[]> {
     const parts = new Map<Group, Item[]>();
-    const groups = Array.from(this.#groups.values(), (group) => ({
-      group,
-      publishingMs: group.subscription.wanted.publishingMs,
-      items: group.monitored.size,
-    }));
-    for (const item of items) {
-      const taker = groupFor(groups, publishingFor(this.#options.options, item.every));
+    const groups = Array.from(this.#groups.values(), (group) => {
+      const { publishingMs } = group.subscription.wanted;
+      return { group, publishingMs, items: group.monitored.size };
+    });
+    for (const sharing of alike(items)) {
+      const taker = groupFor(groups, publishingFor(this.#options.options, sharing[0]?.every ?? 0));
       if (!taker) {
-        this.#polled.set(item, false);
+        for (const item of sharing) this.#polled.set(item, false);
         continue;
       }
       taker.items++;
       const part = parts.get(taker.group);
-      if (part) part.push(item);
-      else parts.set(taker.group, [item]);
+      if (part) part.push(...sharing);
+      else parts.set(taker.group, sharing);
     }
     return parts;
   }
-}
-
-/** With a queue of one value, the server does not report discarded values. */
-function isUnqueued({ entry }: { readonly entry: Entry }): boolean {
-  return entry[3] === 1;
 }

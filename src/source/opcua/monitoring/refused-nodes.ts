@@ -19,6 +19,17 @@ const refusals: Readonly<Record<string, Expected>> = {
   BadUserAccessDenied: "right",
 };
 
+/** The server refuses to monitor the node, which can still be read. */
+export const tooMany = "BadTooManyMonitoredItems";
+export const notMonitored: readonly string[] = [
+  tooMany,
+  "BadMonitoringModeInvalid",
+  "BadNotSupported",
+  "BadServiceUnsupported",
+];
+/** Upper 16 bits of BadNodeIdInvalid and BadNodeIdUnknown, the status of values whose node was deleted. */
+export const nodeDeleted: readonly number[] = [0x80_33, 0x80_34];
+
 type Expected = "node" | "right" | "value";
 
 interface RefusedNodesOptions {
@@ -83,6 +94,8 @@ export interface MonitoringFailure extends Unresolved {
   readonly captures: Item["captures"];
   /** The item that the server refused; undefined if the address has no node. */
   readonly item?: Item;
+  /** Any answer with the value fails, so that the node must be read successfully before it is monitored again. */
+  readonly isUnreadable?: true;
 }
 
 export function monitoringFailure(item: Item, reason: string): MonitoringFailure {

@@ -26,6 +26,12 @@ export interface Item extends ReadingOf {
   readonly trigger?: Tag["trigger"];
 }
 
+/** The element or field of the node that an item takes. Empty for the whole value. */
+export function partOf({ index, field }: Pick<Item, "index" | "field">): string {
+  const element = index === undefined ? "" : `[${index.join()}]`;
+  return field === undefined ? element : `${element}.${JSON.stringify(field)}`;
+}
+
 export interface Unresolved {
   readonly tag: TagId;
   readonly address: string;

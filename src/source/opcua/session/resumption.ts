@@ -34,8 +34,11 @@ const subscription = z.object({
   namespaces: z.array(z.string()),
   /** Handles from here on were never used. A used handle may belong to another node and is not assigned again. */
   nextHandle: z.int(),
-  /** Monitored items: client handle, server's id, node and parameters, queue size on the server. */
-  items: z.array(z.tuple([z.int(), z.int(), z.string(), z.int().optional()])),
+  /**
+   * Monitored items: client handle, server's id, node and parameters, queue size on the server, and the part of the node
+   * that each tag takes; default: one tag that takes the whole value.
+   */
+  items: z.array(z.tuple([z.int(), z.int(), z.string(), z.int().optional(), z.array(z.string()).optional()])),
   /** Whether gaps from before the subscription are recorded. If so, it can be continued like any other. */
   begun: z.boolean().default(false),
 });

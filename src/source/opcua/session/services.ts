@@ -67,6 +67,24 @@ export async function inBatches<T, R>(
   return parts.toSorted(([a], [b]) => a - b).flatMap(([, results]) => results);
 }
 
+/** Calls `ask` with each distinct item once. The results have the order of `items`. */
+async function distinct<T, R>(
+  items: readonly T[],
+  keyOf: (item: T) => string,
+  ask: (items: readonly T[]) => Promise<readonly R[]>,
+): Promise<R[]> {
+  const places = new Map<string, number>();
+  const asked: T[] = [];
+  const placeOf = items.map((item) => {
+    const key = keyOf(item);
+    const place = places.get(key) ?? asked.push(item) - 1;
+    places.set(key, place);
+    return place;
+  });
+  const results = await ask(asked);
+  return placeOf.flatMap((place) => results.slice(place, place + 1));
+}
+
 /** A number is a NodeId of namespace 0. */
 export interface ReadTarget {
   readonly nodeId: NodeId | string | number;
@@ -121,10 +139,12 @@ export class Services {
   /** One result per target; an unreadable target has a bad status. */
   read(targets: readonly ReadTarget[], signal: AbortSignal): Promise<DataValueLike[]> {
     const timestampsToReturn = this.#link.ua.TimestampsToReturn.Both;
-    return inBatches(targets, this.#reads, async (part) => {
+    const read = async (part: readonly ReadTarget[]) => {
       const nodesToRead = [...part];
       return (await this.#link.call("Read", { maxAge: 0, timestampsToReturn, nodesToRead }, signal)).results ?? [];
-    });
+    };
+    const keyOf = ({ nodeId, attributeId }: ReadTarget) => `${attributeId} ${nodeId.toString()}`;
+    return distinct(targets, keyOf, (asked) => inBatches(asked, this.#reads, read));
   }
 
   /** Objects and variables below each node. Empty for nodes that cannot be browsed. */

@@ -3,7 +3,7 @@ import * as ua from "node-opcua-client";
 import { expect, test } from "vitest";
 import type { TagGap } from "../../../../src/core/gap.ts";
 import { epochMicros } from "../../../../src/core/point.ts";
-import type { Reading } from "../../../../src/core/source.ts";
+import type { Reading, TagId } from "../../../../src/core/source.ts";
 import { defaultTimeRule } from "../../../../src/lib/readings/device-time.ts";
 import { GapFiller } from "../../../../src/source/opcua/history/gap-filler.ts";
 import type { Services } from "../../../../src/source/opcua/session/services.ts";
@@ -26,12 +26,14 @@ const gap = (valueAtEnd = true) => ({
 /** A server whose access levels and history are read from `server` at each request. */
 function filler(server: { level: object; accessLevel?: object; history?: ua.StatusCode; recorded: number[] }) {
   const [readings, gaps]: [Reading[], TagGap[]] = [[], []];
+  let asked = 0;
   const dataValue = (seconds: number) => ({
     value: { dataType: ua.DataType.Double, value: seconds },
     sourceTimestamp: new Date(nowMs + seconds * 1_000),
   });
   const link = opcuaLink((request) => {
     if (!(request instanceof ua.HistoryReadRequest)) throw new TypeError("HistoryRead only");
+    asked += request.nodesToRead?.length ?? 0;
     const details = request.historyReadDetails;
     const [from, to] =
       details instanceof ua.ReadRawModifiedDetails ? [Number(details.startTime), Number(details.endTime)] : [0, 0];
@@ -67,8 +69,16 @@ function filler(server: { level: object; accessLevel?: object; history?: ua.Stat
     },
     () => {},
   );
-  const fill = (each = gap()) => made.fill([each], new AbortController().signal);
-  return { fill, values: () => readings.map(({ value }) => value), states: () => gaps.map(({ state }) => state), gaps };
+  const fill = (...each: ReturnType<typeof gap>[]) =>
+    made.fill(each.length > 0 ? each : [gap()], new AbortController().signal);
+  return {
+    fill,
+    readings,
+    values: () => readings.map(({ value }) => value),
+    states: () => gaps.map(({ state }) => state),
+    gaps,
+    asked: () => asked,
+  };
 }
 const readable = { value: { value: 5 }, statusCode: { name: "Good" } };
 
@@ -136,4 +146,13 @@ test("an offline device behind the server is awaited, however long that takes", 
   const { fill, states } = filler({ level: readable, history: ua.StatusCodes.BadNoCommunication, recorded: [] });
   for (let attempt = 1; attempt < 30; attempt++) expect(await fill()).toHaveLength(1);
   expect(states()).toEqual([]);
+});
+
+test("tags of one variable with the same gap are filled by one read", async () => {
+  const { fill, readings, gaps, asked } = filler({ level: readable, recorded: [-8, -5] });
+  const tags = [0, 1, 2].map((tag) => ({ ...gap(), item: { ...item, tag: tag as TagId }, key: `Temp[${tag}]` }));
+  expect(await fill(...tags)).toEqual([]);
+  expect(asked()).toBe(1);
+  expect(readings).toMatchObject([0, 1, 2].map((tag) => ({ tag, value: -8, historical: true })));
+  expect(gaps).toMatchObject([0, 1, 2].map((tag) => ({ tag, state: "filled" })));
 });

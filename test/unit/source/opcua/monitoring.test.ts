@@ -112,8 +112,8 @@ test("items beyond the server's limit are polled until it has room", async () =>
 
 test("a first value that arrives before the answer is recognised by its handle", async () => {
   const seen: (string | undefined)[] = [];
-  const { made } = monitoring({ room: 1 }, (handle) => seen.push(made.item(1, handle)?.address));
+  const { made } = monitoring({ room: 1 }, (handle) => seen.push(made.sharing(1, handle)[0]?.address));
   await made.begin([item("Temp"), item("Count")], [], never);
   expect(seen).toEqual(["Temp"]);
-  expect([1, 2].map((handle) => made.item(1, handle)?.address)).toEqual(["Temp", undefined]);
+  expect([1, 2].map((handle) => made.sharing(1, handle)[0]?.address)).toEqual(["Temp", undefined]);
 });

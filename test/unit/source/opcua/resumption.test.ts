@@ -1,6 +1,9 @@
-import { readFile, stat, writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { expect, test } from "vitest";
+import { monitoredFor } from "../../../../src/source/opcua/monitoring/sharing.ts";
 import { openResumption } from "../../../../src/source/opcua/session/resumption.ts";
+import { opcuaItem } from "../../../support/opcua-item.ts";
+import { expectMode } from "../../../support/platform.ts";
 import { testRuntime } from "../../../support/runtime.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";
 
@@ -21,7 +24,7 @@ test("a session is persisted for the same connection, in a private file", async 
   await (await openResumption(path, "plc as reader", log)).remember({ session });
   expect((await openResumption(path, "plc as reader", log)).session).toEqual(session);
   expect((await openResumption(path, "plc as somebody else", log)).session).toBeUndefined();
-  expect((await stat(path)).mode & 0o777).toBe(0o600);
+  expectMode(path, 0o600);
 });
 
 test("an unreadable file counts as missing", async () => {
@@ -31,6 +34,16 @@ test("an unreadable file counts as missing", async () => {
     await writeFile(path, content);
     expect((await openResumption(path, "plc", log)).session).toBeUndefined();
   }
+});
+
+test("the record of an earlier version, without queue sizes, can still be read after it is written again", async () => {
+  using folder = temporaryFolder();
+  const path = folder.file("session.json");
+  const { entry } = monitoredFor([1, 10, "ns=1;i=1\n100 2 "], [opcuaItem()]);
+  const counts = { publishingMs: 100, keepAliveCount: 10, lifetimeCount: 100, nextHandle: 2 };
+  const subscription = { id: 7, group: "g", ...counts, started: "", namespaces: [], items: [entry], begun: true };
+  await (await openResumption(path, "plc", log)).remember({ session, subscriptions: [subscription] });
+  expect(await openResumption(path, "plc", log)).toMatchObject({ session, subscriptions: [subscription] });
 });
 
 test("the session of another running process is neither used nor changed", async () => {
