@@ -1,6 +1,6 @@
 // The OPC UA source with a real server: which values arrive, what is refused, and how a bad node affects the others.
-import { stat } from "node:fs/promises";
 import { join } from "node:path";
+import { StatusCodes } from "node-opcua-client";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { BrowsedNode } from "../../src/core/commissioning.ts";
 import { browseOpcua } from "../../src/source/opcua/browse/browse.ts";
@@ -9,8 +9,9 @@ import { opcuaDriver } from "../../src/source/opcua/driver.ts";
 import { loadStack } from "../../src/source/opcua/stack/stack.ts";
 import { eventually } from "../support/eventually.ts";
 import { putKey } from "../support/opcua-key.ts";
-import { lineNamespace, type OpcuaServer, opcuaServer, user } from "../support/opcua-server.ts";
+import { lineNamespace, type OpcuaServer, opcuaServer, refuseService, user } from "../support/opcua-server.ts";
 import { collect, openOpcuaSource, openTrusting } from "../support/opcua-source.ts";
+import { expectMode } from "../support/platform.ts";
 import { testRuntime } from "../support/runtime.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -189,8 +190,7 @@ test("an unknown server certificate is refused with the command that trusts it, 
   await using line = collect(await open([node("Temp")], { username: user.name, password: user.password }));
   expect(line.source.details?.()).toMatchObject({ security: "signAndEncrypt, Aes256_Sha256_RsaPss" });
   await line.reading(({ quality }) => quality === "good");
-  const key = await stat(join(stateDir, "pki/own/private/private_key.pem"));
-  expect(key.mode & 0o777).toBe(0o600);
+  expectMode(join(stateDir, "pki/own/private/private_key.pem"), 0o600);
 });
 
 test("a wrong password is refused with that reason", async () => {
@@ -281,6 +281,30 @@ test("nodes that the server cannot monitor are polled, and all nodes when config
     expect(line.descriptions).toHaveLength(3);
   }
 });
+
+test.each(["BadServiceUnsupported", "BadTooManySubscriptions"] as const)(
+  "a server that answers CreateSubscription with %s is polled, and its unchanged values are not reported again",
+  async (status) => {
+    await using small = await opcuaServer({
+      folder: folder.file("server"),
+      meddle: (changed) => refuseService(changed, "CreateSubscription", StatusCodes[status]),
+    });
+    small.set("Running", false);
+    await using line = collect(
+      await openOpcuaSource({
+        stateDir,
+        options: { url: small.url, ...insecure },
+        tags: ["Temp", "Running"].map(node),
+      }),
+    );
+    expect(line.source.details?.()).toMatchObject({ items: 0, polled: 2, failed: 0 });
+    await line.reading(({ tag, value }) => tag === 1 && value === false);
+    small.set("Running", true);
+    await line.reading(({ tag, value }) => tag === 1 && value === true);
+    expect(line.values(1)).toEqual([false, true]);
+    expect(small.subscriptions).toBe(0);
+  },
+);
 
 test("from 30 days before the agent's own certificate ends, the log warns of it at each connection", async () => {
   const stack = await loadStack(testRuntime().log);

@@ -90,6 +90,7 @@ export const documentedLimits: readonly DocumentedLimit[] = [
   opcua(["up to 30 s early", "history/backfill", "const saveEveryMs = 30_000;"]),
   opcua(["browsed again every 10 min", "monitoring/retry", "const roundsBetweenBrowses = 10;"]),
   opcua(["more than 32 MiB", "stack/stack", "export const largestMessageBytes = 32 * 1024 * 1024;"]),
+  opcua(["more than 256 MiB", "stack/failed-answers", "const mostDiscardedBytes = 256 * 1024 * 1024;"]),
   operating(["at most 64 files", "buffer/disk/files/disk", "const maxFiles = 64;"]),
   operating(["more than 100 plain registers", "discover/tags/browsed", "const mostPlain = 100;"]),
   operating(["after 5 minutes at most", "upload/delivery/outcome-handler", "const longestHoldMs = 300_000;"]),

@@ -177,4 +177,25 @@ export const opcuaAblations: readonly Ablation[] = [
     without: "waiting.get(`${key}\\n${part}`)?.splice(0) ?? []);",
     test: "unit/source/opcua/sharing.test.ts",
   },
+  {
+    safeguard: "reading many values at once again after one that cannot be read was found",
+    file: "source/opcua/session/services.ts",
+    code: "        this.#reads.restore();\n",
+    without: "",
+    test: "unit/source/opcua/unreadable.test.ts",
+  },
+  {
+    safeguard: "asking for smaller messages only where each value can be read",
+    file: "source/opcua/monitoring/unreadable.ts",
+    code: "else if (isShrinkingDue) await shrink(signal);",
+    without: "if (isShrinkingDue) await shrink(signal);",
+    test: "unit/source/opcua/unreadable.test.ts",
+  },
+  {
+    safeguard: "browsing a node again for which the server had no continuation point",
+    file: "source/opcua/session/services.ts",
+    code: "name === noMorePoints && attempt <= mostAttempts",
+    without: "name === noMorePoints && attempt < 1",
+    test: "unit/source/opcua/services.test.ts",
+  },
 ];

@@ -10,12 +10,13 @@ import type { HistoryMemory } from "../history/history-memory.ts";
 import { poll, rereader } from "../monitoring/polling.ts";
 import { failureReading, type MonitoringFailure, refusedNodes } from "../monitoring/refused-nodes.ts";
 import { openAgain, pollingAdvice, type RetryOptions, retryFailures } from "../monitoring/retry.ts";
+import { unreadableNodes } from "../monitoring/unreadable.ts";
 import { Describing } from "../nodes/description.ts";
 import type { Item } from "../nodes/items.ts";
 import { type Notification, unreportedOverflows } from "../publishing/notification.ts";
 import { Publisher } from "../publishing/publisher.ts";
 import { subscriptionDetails } from "../publishing/publishing-group.ts";
-import type { Obtaining } from "../publishing/subscription.ts";
+import { type Obtaining, shrinkMessages } from "../publishing/subscription.ts";
 import { type ServerProfile, SessionKeepAlive } from "../session/server-facts.ts";
 import { type DataValueLike, type NotifiedValue, semanticsChanged, structureChanged } from "../types/reading.ts";
 import { notificationQueue } from "./notification-queue.ts";
@@ -59,12 +60,26 @@ export function opcuaSource(options: OpcuaSourceOptions) {
 
   const polled = async (read: readonly (readonly [Item, DataValueLike])[], signal: AbortSignal) => {
     await notifications.room(signal);
+    await unreadable.examine(read, signal);
     await structures.learn(read, signal);
     const [items, values] = [read.map(([item]) => item), read.map(([, value]) => value)];
     notifications.values({ items, values }, "live", backfill, () => {});
   };
   const reading = { services, runtime, deliver: polled };
   const reread = rereader(reading);
+  let most: number | undefined;
+  const unreadable = unreadableNodes({
+    monitoring,
+    log: runtime.log,
+    reread: (items) => {
+      awaitingFirst.clear();
+      reread.add(items);
+    },
+    refused: (items) => reread.arrived(items),
+    shrink: async (signal) => {
+      most = await shrinkMessages(link, subscriptions, signal, most);
+    },
+  });
 
   const backfill: Backfill = openBackfill({
     ...common,
@@ -132,9 +147,12 @@ export function opcuaSource(options: OpcuaSourceOptions) {
           formers,
           deliver: take,
           alive: () => notifications.alive(),
+          unreadable: (error) => unreadable.message(error),
           room: (signal) => notifications.room(signal),
           lost: (id) => {
             const items = monitoring.items(id);
+            // The next message may be the second one, without the first value of each item.
+            awaitingFirst.delete(id);
             notifications.readings([], undefined, backfill.missed(items));
             reread.add(items);
           },

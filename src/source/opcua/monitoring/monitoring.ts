@@ -222,6 +222,15 @@ export class Monitoring {
     return this.failures.splice(0);
   }
 
+  /** Monitors and polls the items no more, since any answer with their values fails. They become failures. */
+  async refuse(reasons: ReadonlyMap<Item, string>, signal: AbortSignal): Promise<void> {
+    for (const group of this.#groups.values()) {
+      const refused = [...group.monitored].filter(([, { items }]) => items.some((item) => reasons.has(item)));
+      await endItems(group, new Map(refused), signal);
+    }
+    for (const item of reasons.keys()) this.#polled.delete(item);
+    for (const each of reasons) this.failures.push({ ...monitoringFailure(...each), isUnreadable: true });
+  }
   /** Removes and returns the items that are polled for lack of room, for a retry. */
   takeCrowdedOut(): Item[] {
     const taken = this.polled.filter((item) => this.#polled.get(item));

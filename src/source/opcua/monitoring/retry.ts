@@ -4,7 +4,9 @@ import type { Runtime } from "../../../core/runtime.ts";
 import type { TagId } from "../../../core/source.ts";
 import { type Item, type Resolver, resolveTags, type Tag } from "../nodes/items.ts";
 import { addNamespaces } from "../session/server-facts.ts";
+import { Unreadable } from "../types/value.ts";
 import type { Monitoring } from "./monitoring.ts";
+import { readItems } from "./polling.ts";
 import type { MonitoringFailure } from "./refused-nodes.ts";
 
 export interface RetryOptions {
@@ -36,7 +38,12 @@ async function retryOnce(
   browse: boolean,
   signal: AbortSignal,
 ): Promise<void> {
-  const failures = await monitoring.takeFailures(signal);
+  const all = await monitoring.takeFailures(signal);
+  const { unreadable = [], others: failures = [] } = Object.groupBy(all, ({ isUnreadable }) =>
+    isUnreadable ? "unreadable" : "others",
+  );
+  const readable = browse ? await readAgain(unreadable, resolver.services, signal) : [];
+  monitoring.failures.push(...unreadable.filter(({ item }) => item && !readable.includes(item)));
   const before = new Map(failures.map((failure) => [`${failure.tag} ${failure.address}`, failure.reason]));
   // The path may lead to another node now.
   const paths = new Set(tags.flatMap(([tag, config]) => (config.path === undefined ? [] : [tag])));
@@ -45,8 +52,9 @@ async function retryOnce(
   const lookAt = tags.filter(([tag, config]) => unresolved.has(tag) || (browse && config.browse !== undefined));
   if (unresolved.size > 0) await addNamespaces(resolver.services, resolver.namespaces, signal);
   const found = await resolveTags(lookAt, resolver, signal);
-  const present = new Set([...monitoring.items(), ...monitoring.polled, ...refused].map(identity));
-  const fresh = found.items.filter((item) => !present.has(identity(item)));
+  const known = [...monitoring.items(), ...monitoring.polled, ...refused, ...itemsOf(unreadable)];
+  const present = new Set(known.map(identity));
+  const fresh = [...readable, ...found.items.filter((item) => !present.has(identity(item)))];
   const stillRefused = await monitoring.add([...refused, ...fresh], signal);
   if (browse) await monitoring.add(monitoring.takeCrowdedOut(), signal);
   const failing = new Set(stillRefused.map(({ item }) => item));
@@ -60,6 +68,20 @@ async function retryOnce(
     (failure) => before.get(`${failure.tag} ${failure.address}`) !== failure.reason,
   );
   if (news.length > 0) failed(news);
+}
+
+function itemsOf(failures: readonly MonitoringFailure[]): Item[] {
+  return failures.flatMap(({ item }) => item ?? []);
+}
+
+/** The items of `failures` whose values can be received by now. */
+async function readAgain(
+  failures: readonly MonitoringFailure[],
+  services: Resolver["services"],
+  signal: AbortSignal,
+): Promise<Item[]> {
+  const read = await readItems(services, itemsOf(failures), signal);
+  return read.flatMap(([item, { value }]) => (value?.value instanceof Unreadable ? [] : item));
 }
 
 function identity({ tag, nodeId }: Item): string {

@@ -4,7 +4,7 @@ import type { NotificationMessage, PublishResponse } from "node-opcua-client";
 import { AgentError } from "../../../core/errors.ts";
 import { orAbort } from "../../../lib/flow/abort.ts";
 import { sessionGone } from "../session/link.ts";
-import { statusOf } from "../stack/failure.ts";
+import { isUnreadable, statusOf } from "../stack/failure.ts";
 import {
   FormerSubscription,
   MissingMessages,
@@ -26,6 +26,8 @@ export interface PublisherOptions extends Omit<MissingMessagesOptions, "trackers
   readonly deliver: (notification: Notification, signal: AbortSignal) => Promise<void>;
   /** Called on a keep-alive. */
   readonly alive: () => void;
+  /** Called if a message cannot be received, with the reason. It is then missing. */
+  readonly unreadable: (error: unknown) => void;
   /** Called if the server no longer has it; the next connection must not try to resume it. */
   readonly gone: (what: "session" | "subscriptions" | number) => Promise<void>;
 }
@@ -145,7 +147,7 @@ export class Publisher {
   }
 
   async #judge(error: unknown, signal: AbortSignal): Promise<"fewer" | undefined> {
-    const { gone, runtime } = this.#options;
+    const { gone, runtime, unreadable } = this.#options;
     const status = statusOf(error);
     if (status === "BadTooManyPublishRequests" && this.#workers > 1) {
       this.#workers--;
@@ -154,6 +156,11 @@ export class Publisher {
     // Only this request timed out. The silence watch decides whether the server still responds.
     if (status === "BadTimeout" || status === "BadRequestTimeout")
       return runtime.clock.sleep(afterTimeoutMs, signal).then(() => undefined);
+    if (isUnreadable(error)) {
+      unreadable(error);
+      // The server has the next message, unless it sends this one again.
+      return runtime.clock.sleep(afterTimeoutMs, signal).then(() => undefined);
+    }
     if (status === "BadNoSubscription") await gone("subscriptions");
     if (sessionGone(error)) await gone("session");
     runtime.log.debug({ err: error }, "publishing failed");

@@ -1,5 +1,4 @@
 // Creates a subscription suited to the server's publishing interval, or resumes one with its kept messages.
-import { AgentError } from "../../../core/errors.ts";
 import type { Logger } from "../../../core/runtime.ts";
 import type { Link, ServiceResponse } from "../session/link.ts";
 import type { Resumption, SubscriptionRecord } from "../session/resumption.ts";
@@ -36,8 +35,10 @@ export interface Obtaining {
 /** The server does not support subscriptions, or all are taken. */
 export type NoSubscription = "unsupported" | "taken";
 
-/** Bounds the readings in flight when the agent stops requesting. */
+/** Most values in a message: bounds the readings in flight when the agent stops requesting. */
 const mostPerMessage = 5_000;
+/** A message that is too large has fewer values from then on, by this factor. */
+const shrinking = 8;
 
 /**
  * Continues the recorded subscription of a group if its session was resumed and the server still means the same nodes.
@@ -143,8 +144,7 @@ async function create(
   }
   const { subscriptionId: id } = answer;
   link.subscriptions.add(id);
-  let given = countsIn(answer);
-  if (!given) throw new AgentError("SOURCE_PROTOCOL", "the server revised the subscription to intervals of zero");
+  let given = countsIn(answer, wanted);
   if (given.publishingMs !== publishingMs) {
     // Both counts are multiples of the interval. With 25 s instead of 100 ms, a lifetime of 30 min would become 125 h,
     // and a keep-alive of 10 s 42 min.
@@ -163,7 +163,23 @@ async function modify(
 ): Promise<Counts> {
   const request = { subscriptionId, ...requestedParameters(counts(publishingMs)) };
   const modified = await orRefused(link.call("ModifySubscription", request, signal), signal);
-  return (modified && countsIn(modified)) ?? { publishingMs, keepAliveCount, lifetimeCount };
+  const present = { publishingMs, keepAliveCount, lifetimeCount };
+  return modified ? countsIn(modified, present) : present;
+}
+
+/** Asks for messages with fewer values than `most`. Returns how many; `most` if one is the least, or if refused. */
+export async function shrinkMessages(
+  link: Link,
+  subscriptions: readonly (Counts & { readonly id: number })[],
+  signal: AbortSignal,
+  most = mostPerMessage,
+): Promise<number> {
+  const fewer = Math.ceil(most / shrinking);
+  for (const { id: subscriptionId, ...counts } of subscriptions) {
+    const request = { subscriptionId, ...requestedParameters(counts), maxNotificationsPerPublish: fewer };
+    if (!(await orRefused(link.call("ModifySubscription", request, signal), signal))) return most;
+  }
+  return fewer;
 }
 
 function requestedParameters({ publishingMs, keepAliveCount, lifetimeCount }: Counts) {
@@ -176,11 +192,13 @@ function requestedParameters({ publishingMs, keepAliveCount, lifetimeCount }: Co
   };
 }
 
-/** Undefined if the server has revised the intervals to zero. */
-function countsIn(answer: ServiceResponse<"CreateSubscription" | "ModifySubscription">): Counts | undefined {
-  const publishingMs = answer.revisedPublishingInterval;
-  const [keepAliveCount, lifetimeCount] = [answer.revisedMaxKeepAliveCount, answer.revisedLifetimeCount];
-  return publishingMs > 0 && keepAliveCount > 0 ? { publishingMs, keepAliveCount, lifetimeCount } : undefined;
+/** The revised parameters. Zero is no interval: some servers leave out what they have not revised. */
+function countsIn(answer: ServiceResponse<"CreateSubscription" | "ModifySubscription">, requested: Counts): Counts {
+  return {
+    publishingMs: answer.revisedPublishingInterval > 0 ? answer.revisedPublishingInterval : requested.publishingMs,
+    keepAliveCount: answer.revisedMaxKeepAliveCount || requested.keepAliveCount,
+    lifetimeCount: answer.revisedLifetimeCount || requested.lifetimeCount,
+  };
 }
 
 /** Rejects with `SOURCE_*` if the connection fails. */

@@ -1,48 +1,60 @@
 // Read and Browse, in batches no larger than the server allows.
 import type { BrowseDescriptionOptions, BrowseResult, NodeId, ReferenceDescription } from "node-opcua-client";
-import { AgentError } from "../../../core/errors.ts";
-import { statusOf } from "../stack/failure.ts";
+import { AgentError, isAgentError } from "../../../core/errors.ts";
+import { isUnreadable, statusOf, unreadableReason } from "../stack/failure.ts";
 import type { DataValueLike } from "../types/reading.ts";
+import { builtIn, Unreadable } from "../types/value.ts";
 import type { Link } from "./link.ts";
 
 export type { NodeId };
 
 /** Most operations in one call. Shrinks when the server rejects a call as too large. */
 export class BatchSize {
+  readonly #full: number;
   #size: number;
 
   /** `limit`: what the server declares; 0 if it declares none. */
   constructor(limit: number, cap = 500) {
-    this.#size = limit > 0 ? Math.min(limit, cap) : cap;
+    this.#full = limit > 0 ? Math.min(limit, cap) : cap;
+    this.#size = this.#full;
   }
 
   get size(): number {
     return this.#size;
   }
 
-  /** False if the size is already 1. */
-  halve(): boolean {
+  /** Ends all shrinking, whose cause was a single operation. */
+  restore(): void {
+    this.#size = this.#full;
+  }
+
+  /** Shrinks to half of a call that was too large; default: as large as permitted. False if the size is already 1. */
+  halve(length = this.#size): boolean {
     if (this.#size <= 1) return false;
-    this.#size = Math.ceil(this.#size / 2);
+    this.#size = Math.ceil(Math.min(length, this.#size) / 2);
     return true;
   }
 }
 
-const tooMuch = ["BadTooManyOperations", "BadEncodingLimitsExceeded", "BadResponseTooLarge", "BadRequestTooLarge"];
+const tooMuch = ["BadTooManyOperations", "BadRequestTooLarge"];
 
 /** Whether the server may accept a smaller batch. */
 export function isTooMuch(error: unknown): boolean {
-  return tooMuch.includes(statusOf(error) ?? "");
+  return isUnreadable(error) || tooMuch.includes(statusOf(error) ?? "");
 }
 
 /** Calls in flight: the server works on one while the agent encodes the next. */
 const atATime = 2;
 
-/** Calls `ask` batch by batch. The results have the order of `items`. */
+/**
+ * Calls `ask` batch by batch. The results have the order of `items`. With `repeatable`, a call whose answer has another
+ * number of results is divided like one that was too large.
+ */
 export async function inBatches<T, R>(
   items: readonly T[],
   batch: BatchSize,
   ask: (items: readonly T[]) => Promise<readonly R[]>,
+  repeatable = false,
 ): Promise<R[]> {
   const parts: (readonly [number, readonly R[]])[] = [];
   const ranges: (readonly [number, number])[] = items.length > 0 ? [[0, items.length]] : [];
@@ -57,8 +69,9 @@ export async function inBatches<T, R>(
         if (answer.length !== to - from) throw new AgentError("SOURCE_PROTOCOL", found);
         parts.push([from, answer]);
       } catch (error) {
-        if (!isTooMuch(error) || to - from <= 1) throw error;
-        if (to - from <= batch.size) batch.halve();
+        const isMiscounted = repeatable && isAgentError(error) && error.code === "SOURCE_PROTOCOL";
+        if (!(isMiscounted || isTooMuch(error)) || to - from <= 1) throw error;
+        if (to - from <= batch.size) batch.halve(to - from);
         ranges.push([from, to]);
       }
     }
@@ -113,6 +126,12 @@ export function readValues(
   return services.read(targets, signal);
 }
 
+function unreadableValue(reason: string): DataValueLike {
+  const value = { dataType: builtIn.variant, arrayType: 0, value: new Unreadable(reason) };
+  const times = { sourceTimestamp: null, sourcePicoseconds: 0, serverTimestamp: null, serverPicoseconds: 0 };
+  return { value, statusCode: { value: 0, name: "Good" }, ...times };
+}
+
 export interface Child {
   readonly nodeId: NodeId;
   readonly namespace: number;
@@ -122,6 +141,11 @@ export interface Child {
   readonly property: boolean;
 }
 
+/** Pages in a row without a new node at which a browse ends: some continuation points lead back to the start. */
+const mostIdlePages = 20;
+const noMorePoints = "BadNoContinuationPoints";
+/** Attempts to browse a node alone. A second batch may be using continuation points. */
+const mostAttempts = 20;
 const hasProperty = 46;
 const hierarchicalReferences = "i=33";
 
@@ -136,15 +160,21 @@ export class Services {
     this.#browses = new BatchSize(limits.browse, 200);
   }
 
-  /** One result per target; an unreadable target has a bad status. */
+  /** One result per target; an unreadable target has a bad status, or the value `Unreadable` if an answer with it fails. */
   read(targets: readonly ReadTarget[], signal: AbortSignal): Promise<DataValueLike[]> {
     const timestampsToReturn = this.#link.ua.TimestampsToReturn.Both;
     const read = async (part: readonly ReadTarget[]) => {
       const nodesToRead = [...part];
-      return (await this.#link.call("Read", { maxAge: 0, timestampsToReturn, nodesToRead }, signal)).results ?? [];
+      try {
+        return (await this.#link.call("Read", { maxAge: 0, timestampsToReturn, nodesToRead }, signal)).results ?? [];
+      } catch (error) {
+        if (part.length > 1 || !isUnreadable(error)) throw error;
+        this.#reads.restore();
+        return [unreadableValue(unreadableReason(error))];
+      }
     };
     const keyOf = ({ nodeId, attributeId }: ReadTarget) => `${attributeId} ${nodeId.toString()}`;
-    return distinct(targets, keyOf, (asked) => inBatches(asked, this.#reads, read));
+    return distinct(targets, keyOf, (asked) => inBatches(asked, this.#reads, read, true));
   }
 
   /** Objects and variables below each node. Empty for nodes that cannot be browsed. */
@@ -170,23 +200,39 @@ export class Services {
   #browse(nodes: readonly (NodeId | string)[], how: BrowseDescriptionOptions, signal: AbortSignal): Promise<Child[][]> {
     const link = this.#link;
     const rest = async (first: BrowseResult): Promise<Child[]> => {
-      const children: Child[] = [];
+      const children = new Map<string, Child>();
+      let idlePages = 0;
       for (let result: BrowseResult | undefined = first; result; ) {
-        children.push(...(result.references ?? []).filter(({ nodeId }) => !nodeId.serverIndex).map(this.#child));
+        const before = children.size;
+        for (const each of result.references ?? [])
+          if (!each.nodeId.serverIndex)
+            children.set(`${String(each.nodeId)} ${String(each.referenceTypeId)}`, this.#child(each));
         const point: Buffer = result.continuationPoint;
-        if (!point?.length) break;
+        idlePages = children.size > before ? 0 : idlePages + 1;
+        if (!point?.length || idlePages >= mostIdlePages) break;
         const fields = { continuationPoints: [point], releaseContinuationPoints: false };
         result = (await link.call("BrowseNext", fields, signal)).results?.[0];
       }
-      return children;
+      return [...children.values()];
     };
-    return inBatches(nodes, this.#browses, async (part) => {
+    const ask = async (part: readonly (NodeId | string)[]) => {
       const nodesToBrowse = part.map((nodeId) => ({ ...how, nodeId, resultMask: 63 }));
-      const { results } = await link.call("Browse", { requestedMaxReferencesPerNode: 0, nodesToBrowse }, signal);
+      return (await link.call("Browse", { requestedMaxReferencesPerNode: 0, nodesToBrowse }, signal)).results ?? [];
+    };
+    const browse = async (part: readonly (NodeId | string)[]) => {
+      const results = await ask(part);
       const all: Child[][] = [];
-      for (const result of results ?? []) all.push(await rest(result));
+      for (const result of results) all.push(await rest(result));
+      // The server had no more continuation points, which are used up by now.
+      for (const [i, { statusCode }] of results.entries())
+        for (let { name } = statusCode, attempt = 1; name === noMorePoints && attempt <= mostAttempts; attempt++) {
+          const [result] = await ask(part.slice(i, i + 1));
+          name = result?.statusCode.name ?? "";
+          if (result) all[i] = await rest(result);
+        }
       return all;
-    });
+    };
+    return distinct(nodes, String, (asked) => inBatches(asked, this.#browses, browse, true));
   }
 
   readonly #child = ({ nodeId, browseName, nodeClass, referenceTypeId }: ReferenceDescription): Child => ({

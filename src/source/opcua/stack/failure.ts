@@ -13,13 +13,35 @@ export function statusOf(error: unknown): string | undefined {
 const transport = new RegExp(
   "^Bad(?:Timeout|Request(?:Timeout|Interrupted)|Connection(?:Closed|Rejected)|SecureChannel(?:Closed|IdInvalid)|" +
     "CommunicationError|NotConnected|NoCommunication|Disconnect|Server(?:NotConnected|Halted)|Shutdown|TooManyOperations|" +
-    "OutOfMemory|ResourceUnavailable)$|^BadTcp",
+    "OutOfMemory|ResourceUnavailable)$|^BadTcp(?!MessageTooLarge)",
 );
 
 /** The status of a permanent refusal. Undefined if a later attempt may succeed. */
 export function refusalOf(error: unknown): string | undefined {
   const status = statusOf(error);
   return status === undefined || transport.test(status) ? undefined : status;
+}
+
+/** Statuses of an answer that is too large (OPC 10000-4, 7.38.2), of the connection or of the server. */
+const tooLarge = ["BadResponseTooLarge", "BadEncodingLimitsExceeded", "BadTcpMessageTooLarge"];
+/** Statuses of an answer that one side cannot decode or encode, or that the server aborted. */
+const unreadable = [...tooLarge, "BadDecodingError", "BadEncodingError", "BadOperationAbandoned"];
+
+/** Whether the server cannot send the answer, or the agent cannot read it. The cause may be a single value. */
+export function isUnreadable(error: unknown): boolean {
+  return unreadable.includes(statusOf(error) ?? "");
+}
+
+export function isTooLarge(error: unknown): boolean {
+  return tooLarge.includes(statusOf(error) ?? "");
+}
+
+/** Why a single value cannot be received, if a request for it alone fails with `error`. */
+export function unreadableReason(error: unknown): string {
+  const status = statusOf(error);
+  if (!isTooLarge(error)) return `the answer with this value cannot be read (${status})`;
+  const limit = formatByteSize(largestMessageBytes);
+  return `the value is larger than the agent or the server allows (${status}; the agent allows ${limit}): remove its tags, or let the server offer a part of it`;
 }
 
 /** Undefined if the server refuses or gives an invalid answer. Rejects if it cannot be reached. */

@@ -9,6 +9,7 @@ import { DecodedChange, readPlainValue } from "../types/plain-value.ts";
 import { skipVariant } from "../types/skip-variant.ts";
 import type { Binary } from "../types/structure.ts";
 import { Undecoded } from "../types/value.ts";
+import { failSingleRequests } from "./failed-answers.ts";
 import type * as parts from "./stack-parts.ts";
 
 export type Ua = typeof client;
@@ -23,6 +24,7 @@ export async function loadStack(log: Logger) {
   loading ??= import("./stack-parts.ts").then((loaded) => {
     skipUndecodableValues(loaded.ua);
     readPlainValues(loaded.ua);
+    failSingleRequests(loaded.ua, loaded.BinaryStream);
     return loaded;
   });
   const { ua, OPCUACertificateManager, ClientSessionImpl, defaultClientTransportFactory, ...binary } = await loading;

@@ -33,6 +33,9 @@ export class Undecoded {
   }
 }
 
+/** The value of a node that cannot be received: any answer with it fails. */
+export class Unreadable extends Undecoded {}
+
 const noValue = "no value";
 const neverSet = "no time: it was never set";
 /** Reasons that end when the device provides a value. */

@@ -2,6 +2,7 @@ import * as ua from "node-opcua-client";
 import { expect, test } from "vitest";
 import { AgentError } from "../../../../src/core/errors.ts";
 import { Publisher, type PublisherOptions } from "../../../../src/source/opcua/publishing/publisher.ts";
+import { bounded } from "../../../../src/source/opcua/session/client.ts";
 import type { Link } from "../../../../src/source/opcua/session/link.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { opcuaLink } from "../../../support/opcua-link.ts";
@@ -77,9 +78,18 @@ function openPublisher(link: Link, more: Partial<PublisherOptions> = {}): Publis
     formers: [],
     deliver: async () => {},
     alive: () => {},
+    unreadable: () => {},
     room: async () => {},
     lost: () => {},
     gone: async () => {},
     ...more,
   });
 }
+
+test("a call with the patience for an enormous publishing interval does not time out at once", async () => {
+  const stop = new AbortController();
+  // Node shortens a longer timer to one millisecond, before that of the test.
+  const later = new Promise((resolve) => setTimeout(() => setTimeout(resolve, 2), 2));
+  const call = bounded("Publish", 2 ** 40, stop.signal, () => later.then(() => "answered"));
+  expect(await call).toBe("answered");
+});

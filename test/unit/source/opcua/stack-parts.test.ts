@@ -31,6 +31,11 @@ test("the limits of a connection are set by a method of the transport", () => {
   expect(Reflect.get(transport, "setLimits")).toBeTypeOf("function");
 });
 
+test("messages are put together by methods of the message builder", () => {
+  for (const name of ["feed", "_read_headersEx", "_decodeMessageBody"])
+    expect(Reflect.get(ua.MessageBuilder.prototype, name), name).toBeTypeOf("function");
+});
+
 test("values of each built-in type can be decoded by its name", () => {
   for (const name of builtInNames.slice(1))
     expect(Reflect.get(findBuiltInType(name), "decode"), name).toBeTypeOf("function");

@@ -143,6 +143,11 @@ test("when the server publishes more slowly than requested, the counts are adapt
   expect(await obtain(stubborn)).toMatchObject({ ...counts, publishingMs: 5_000 });
 });
 
+test("a server that revises the parameters to zero is taken to have left them as requested", async () => {
+  const server = { has: new Set<number>(), most: 1, resumed: false, publishes: 0 };
+  expect(await obtain(server)).toMatchObject({ ...counts, origin: "new", wanted: counts });
+});
+
 test("a resumed subscription gets the keep-alive and lifetime of a changed configuration", async () => {
   const server = { has: new Set([7]), most: 1, resumed: true, record: { lifetimeCount: 300, keepAliveCount: 10 } };
   expect(await obtain(server)).toMatchObject({ ...counts, origin: "kept", id: 7 });
