@@ -312,6 +312,29 @@ test("a node that appears later is monitored at the next retry, and a node that 
   expect(line.source.details?.()).toMatchObject({ items: 6, failed: 0 });
 });
 
+test("items that the server loses while it continues the subscription are monitored again, after a gap", async () => {
+  await using line = collect(
+    await openOpcuaSource({
+      stateDir: freshState(),
+      options: { url: server.url, security: { mode: "none" }, backfill: "off" },
+      tags: [count, { node: `nsu=${lineNamespace};s=Temp` }],
+      runtime: testRuntime({ clock: hurriedClock() }),
+    }),
+  );
+  await has(line, await countUp(1));
+  const gaps = line.gaps.length;
+  server.dropItems();
+  const value = ++next;
+  server.set("Count", value);
+  await has(line, [value]);
+  await has(line, await countUp(1));
+  const missing = line.gaps.slice(gaps);
+  expect(missing).toContainEqual(expect.objectContaining({ tag: 0, state: "lost" }));
+  // The other variable has not changed meanwhile.
+  expect(missing.filter(({ tag }) => tag === 1)).toEqual([]);
+  expect(line.source.details?.()).toMatchObject({ items: 2, failed: 0, subscription: "new" });
+});
+
 test("a node that the server deletes and creates again, as a program download does, gives values again", async () => {
   for (const name of ["Loaded", "Found"]) server.add(name);
   await using line = collect(

@@ -192,6 +192,13 @@ export const opcuaAblations: readonly Ablation[] = [
     test: "unit/source/opcua/unreadable.test.ts",
   },
   {
+    safeguard: "recording a gap of items that the server has lost",
+    file: "source/opcua/monitoring/retry.ts",
+    code: "  if (lost.length > 0) forgotten(lost);\n",
+    without: "",
+    test: "integration/opcua-interruptions.test.ts",
+  },
+  {
     safeguard: "browsing a node again for which the server had no continuation point",
     file: "source/opcua/session/services.ts",
     code: "name === noMorePoints && attempt <= mostAttempts",

@@ -185,9 +185,13 @@ export function opcuaSource(options: OpcuaSourceOptions) {
       describing.add(items);
       if (items.length > 0) notifications.forgetItems();
     };
+    const forgotten = (items: readonly Item[]) => {
+      runtime.log.error({ items: items.length }, "the server has lost monitored items; they are created again");
+      backfill.interrupted(items);
+    };
     const works = [
       publisher?.run(signal),
-      retryFailures({ tags, resolver, monitoring, added, failed: reportFailures }, runtime, signal),
+      retryFailures({ tags, resolver, monitoring, forgotten, added, failed: reportFailures }, runtime, signal),
       describing.run(signal),
       reread.run(signal),
       poll(reading, () => monitoring.polled, signal),

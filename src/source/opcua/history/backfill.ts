@@ -200,6 +200,16 @@ export function openBackfill(options: BackfillOptions) {
         return open({ item, key, from, to, causes: overflowing, valueAtEnd: false });
       });
     },
+    /** The server did not monitor the items for a while. The next value of each shows where its gap ends. */
+    interrupted(items: readonly Item[]): void {
+      for (const item of items) {
+        const past = pastOf(item);
+        const from = knownUpTo(past);
+        past.begun = false;
+        past.kept = false;
+        if (from !== undefined) options.memory.opened(past.key, from, interruption);
+      }
+    },
     stored(item: Item, time: EpochMicros): void {
       const past = pastOf(item);
       past.place = options.memory.stored(past.key, time, past.place);

@@ -231,6 +231,26 @@ export class Monitoring {
     for (const item of reasons.keys()) this.#polled.delete(item);
     for (const each of reasons) this.failures.push({ ...monitoringFailure(...each), isUnreadable: true });
   }
+
+  /** Removes and returns the items that the server monitors no more, although it continues the subscription. */
+  async takeForgotten(signal: AbortSignal): Promise<Item[]> {
+    const forgotten: Monitored[] = [];
+    for (const group of this.#groups.values()) {
+      const known = [...group.monitored.values()];
+      const ids = idsOf(known.map(({ entry }) => entry));
+      // The silence watch decides whether a server that does not answer is lost.
+      const there = await stillThere(group.calling, ids, signal).catch(() => []);
+      // Others may have been removed meanwhile.
+      const gone = known.filter(({ entry }, i) => there[i] === false && group.monitored.delete(entry[0]));
+      forgotten.push(...gone);
+      const goneIds = idsOf(gone.map(({ entry }) => entry));
+      // If the server has them nevertheless, they must not add up.
+      await deleteItems(group.calling, goneIds, signal);
+    }
+    signal.throwIfAborted();
+    return itemsIn(forgotten);
+  }
+
   /** Removes and returns the items that are polled for lack of room, for a retry. */
   takeCrowdedOut(): Item[] {
     const taken = this.polled.filter((item) => this.#polled.get(item));

@@ -1,4 +1,5 @@
-// Retries refused items slowly: a program may be loaded, a device switched on, or a node created.
+// Once a minute, monitors again what the server refused, as a program may be loaded, a device switched on, or a node
+// created, and what it has forgotten, as after an internal restart.
 import { AgentError } from "../../../core/errors.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { TagId } from "../../../core/source.ts";
@@ -13,6 +14,8 @@ export interface RetryOptions {
   readonly tags: readonly (readonly [TagId, Tag])[];
   readonly resolver: Resolver;
   readonly monitoring: Monitoring;
+  /** Receives items whose changes were missed, as the server did not monitor them any more. */
+  readonly forgotten: (items: readonly Item[]) => void;
   /** Receives items that are monitored from now on. */
   readonly added: (items: readonly Item[]) => void;
   /** Receives failures that are new or have a new reason. */
@@ -34,7 +37,7 @@ export async function retryFailures(options: RetryOptions, runtime: Runtime, sig
 
 /** One round. `browse`: includes successful patterns, and items that were polled for lack of room. */
 async function retryOnce(
-  { tags, resolver, monitoring, added, failed }: RetryOptions,
+  { tags, resolver, monitoring, forgotten, added, failed }: RetryOptions,
   browse: boolean,
   signal: AbortSignal,
 ): Promise<void> {
@@ -55,7 +58,10 @@ async function retryOnce(
   const known = [...monitoring.items(), ...monitoring.polled, ...refused, ...itemsOf(unreadable)];
   const present = new Set(known.map(identity));
   const fresh = [...readable, ...found.items.filter((item) => !present.has(identity(item)))];
-  const stillRefused = await monitoring.add([...refused, ...fresh], signal);
+  // Changes are missed until the lost items are created again, so that no other work comes in between.
+  const lost = await monitoring.takeForgotten(signal);
+  if (lost.length > 0) forgotten(lost);
+  const stillRefused = await monitoring.add([...refused, ...lost, ...fresh], signal);
   if (browse) await monitoring.add(monitoring.takeCrowdedOut(), signal);
   const failing = new Set(stillRefused.map(({ item }) => item));
   added([...refused, ...fresh].filter((item) => !failing.has(item)));

@@ -26,6 +26,12 @@ interface Behaviour {
   /** The number of items that the server can hold. It refuses the others. */
   room: number;
   readonly modify?: boolean;
+  /** Monitored items of the subscription that no tag uses any more. */
+  readonly items?: [number, number, string][];
+  /** Items that the server says it does not have. */
+  readonly forgets?: readonly number[];
+  /** Receives the items that are to be deleted. The answer has no results. */
+  readonly deleting?: (ids: readonly number[]) => void;
 }
 
 function monitoring(server: Behaviour, creating = (_handle: number) => {}) {
@@ -54,6 +60,16 @@ function monitoring(server: Behaviour, creating = (_handle: number) => {}) {
       });
       return new ua.ModifyMonitoredItemsResponse({ results });
     }
+    if (request instanceof ua.SetMonitoringModeRequest)
+      return new ua.SetMonitoringModeResponse({
+        results: (request.monitoredItemIds ?? []).map((id) =>
+          server.forgets?.includes(id) ? ua.StatusCodes.BadMonitoredItemIdInvalid : ua.StatusCodes.Good,
+        ),
+      });
+    if (request instanceof ua.DeleteMonitoredItemsRequest) {
+      server.deleting?.(request.monitoredItemIds ?? []);
+      return new ua.DeleteMonitoredItemsResponse();
+    }
     throw new TypeError("nothing else is asked");
   };
   const counts = { publishingMs: 1_000, keepAliveCount: 10, lifetimeCount: 30 };
@@ -64,7 +80,7 @@ function monitoring(server: Behaviour, creating = (_handle: number) => {}) {
     started: "",
     namespaces: [],
     nextHandle: 1,
-    items: [],
+    items: server.items ?? [],
     begun: true,
   };
   const made = new Monitoring({
@@ -116,4 +132,28 @@ test("a first value that arrives before the answer is recognised by its handle",
   await made.begin([item("Temp"), item("Count")], [], never);
   expect(seen).toEqual(["Temp"]);
   expect([1, 2].map((handle) => made.sharing(1, handle)[0]?.address)).toEqual(["Temp", undefined]);
+});
+
+test("a server that does not delete items that are no longer configured is read nevertheless", async () => {
+  const deleted: number[] = [];
+  const { made } = monitoring({
+    room: 9,
+    items: [[7, 70, "ns=1;s=Gone"]],
+    deleting: (ids) => deleted.push(...ids),
+  });
+  await made.begin([item("Temp")], [], never);
+  expect(deleted).toEqual([70]);
+  expect(made.items().map(({ address }) => address)).toEqual(["Temp"]);
+});
+
+test("items that the server says it has lost are deleted before they are created again, so that none adds up", async () => {
+  const deleted: number[] = [];
+  const { made } = monitoring({ room: 9, forgets: [101], deleting: (ids) => deleted.push(...ids) });
+  await made.begin([item("Temp"), item("Count")], [], never);
+  const forgotten = await made.takeForgotten(never);
+  expect(forgotten.map(({ address }) => address)).toEqual(["Temp"]);
+  expect(deleted).toEqual([101]);
+  await made.add(forgotten, never);
+  expect(made.items().map(({ address }) => address)).toEqual(["Count", "Temp"]);
+  expect(made.sharing(1, 3).map(({ address }) => address)).toEqual(["Temp"]);
 });
