@@ -50,7 +50,9 @@ function problemsOf({ code, times, whenFull }: FaultSweep, failing: number): str
     throw failure(code, path);
   };
   const run = emptyRun();
-  runScript(disk, run, 0, { whenFull });
+  // A file that stays open keeps its volume from being unmounted, and one for each failure ends in EMFILE.
+  const closed = () => problems.push(...disk.openFiles.map((path) => `${path} was not closed`));
+  runScript(disk, run, 0, { whenFull }, closed);
   disk.fault = () => undefined;
 
   const { store } = openStore(

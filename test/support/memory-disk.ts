@@ -36,6 +36,8 @@ export class MemoryDisk implements Disk {
   fault: Fault = () => undefined;
   /** The number of calls so far. */
   calls = 0;
+  /** Paths of the files that are open, once per descriptor. */
+  readonly openFiles: string[] = [];
 
   constructor(options: MemoryDiskOptions = {}) {
     this.#capacity = options.capacity ?? Number.POSITIVE_INFINITY;
@@ -154,6 +156,7 @@ export class MemoryDisk implements Disk {
   }
 
   #file(path: string, inode: Inode): DiskFile {
+    this.openFiles.push(path);
     return {
       write: (bytes, position) => {
         const fault = this.#check("write", path);
@@ -191,7 +194,10 @@ export class MemoryDisk implements Disk {
         inode.owned = false;
         inode.pending = [];
       },
-      close: () => void this.#check("close", path),
+      close: () => {
+        this.#check("close", path);
+        this.openFiles.splice(this.openFiles.indexOf(path), 1);
+      },
     };
   }
 

@@ -99,9 +99,15 @@ export function problemAfterRestart(
  * to date, so that it is correct whenever the script is interrupted. A failed append is tried once more.
  *
  * Three processes: the first ends in order. The second is killed between the write and the sync of an append, which the
- * third repeats.
+ * third repeats. `closed` is called when the first has closed its store.
  */
-export function runScript(disk: Disk, run: ScriptRun, variant = 0, setup: StoreSetup = {}): void {
+export function runScript(
+  disk: Disk,
+  run: ScriptRun,
+  variant = 0,
+  setup: StoreSetup = {},
+  closed: () => void = () => {},
+): void {
   const script = new Script(run, variant);
   const segmentBytes = variant === 0 ? 4_700 : 14_000;
   for (let life = 0; life < 3; life++) {
@@ -128,7 +134,10 @@ export function runScript(disk: Disk, run: ScriptRun, variant = 0, setup: StoreS
     const cold = moment(script.later(100));
     for (let i = 0; i < 20 && store.work(cold); i++);
     script.append(store, script.newPoints(6));
-    if (life === 0) store.close(moment(script.later(1)));
+    if (life === 0) {
+      store.close(moment(script.later(1)));
+      closed();
+    }
     if (life === 1) {
       mortal.dieAtSync = true;
       script.append(store, script.newPoints(9));

@@ -59,7 +59,7 @@ export class Compactor {
   /** Does about 10 ms of work. Returns whether there is more. Never throws. */
   step(now: TimestampPair): boolean {
     try {
-      this.#job ??= this.#start(now);
+      if (!this.#job) this.#start(now);
       if (!this.#job) return false;
       if (!this.#isUndisturbed(this.#job)) {
         this.#skip(this.#job, now);
@@ -88,7 +88,7 @@ export class Compactor {
     return `${this.#options.folder}/${compactionFile}`;
   }
 
-  #start(now: TimestampPair): Job | undefined {
+  #start(now: TimestampPair): void {
     const { counters, disk, folder, random32, segments, leases, checkpoints } = this.#options;
     const uptime = checkpoints.uptime(now);
     for (const [segment, until] of this.#skipped) if (uptime > until) this.#skipped.delete(segment);
@@ -103,13 +103,13 @@ export class Compactor {
         uptime - each.lastUptime > coldAfterMs &&
         !this.#skipped.has(each),
     );
-    if (!segment) return undefined;
+    if (!segment) return;
     const index = leases.index(segment);
     // Damaged records stay unchanged: they are counted by their sequence numbers, and remain available for inspection.
     const { first, endSequence } = segment;
     if (index.damage.length > 0 || counters.removed.within(first, endSequence).length > 0) {
       this.#skipped.set(segment, Number.POSITIVE_INFINITY);
-      return undefined;
+      return;
     }
     if (disk.list(folder).includes(compactionFile)) disk.remove(this.#path);
     const salt = random32();
@@ -117,8 +117,10 @@ export class Compactor {
     const file = disk.open(this.#path, "create");
     const encoder = new SegmentEncoder({ salt, compress: coldCompress }, this.#scratch);
     const target = new SegmentIndex(segment.first, salt);
+    const unsettled = segment.unsettledPoints;
+    // From here on, a failure closes the file and skips the segment.
+    this.#job = { segment, index, unsettled, header, file, encoder, target, nextRecord: 0 };
     writeFully(file, writeSegmentHeader(header), 0);
-    return { segment, index, unsettled: segment.unsettledPoints, header, file, encoder, target, nextRecord: 0 };
   }
 
   #isUndisturbed({ segment, unsettled }: Job): boolean {
@@ -203,6 +205,7 @@ export class Compactor {
     if (!checkpoints.persist(now)) throw new Error("the state could not be written");
     disk.rename(this.#path, segment.path);
     this.#job = undefined;
+    attempt(() => file.close());
     for (const name of encoder.names) target.dictionary.push(name);
     target.sealed = true;
     const { endSequence: endBefore } = segment;
@@ -210,7 +213,6 @@ export class Compactor {
     counters.removed.add(segment.endSequence, endBefore);
     leases.keepIndex(segment);
     counters.changed = true;
-    file.close();
     disk.syncFolder(folder);
   }
 }
