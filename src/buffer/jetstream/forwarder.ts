@@ -112,7 +112,10 @@ export class Forwarder {
   /** Publishes until `signal` aborts. Rejects with its reason, or as the local buffer or the disk does. */
   async run(signal: AbortSignal): Promise<never> {
     const { buffer, directory, keepMs = 600_000, keepBytes = 2 ** 30 } = this.#options;
-    await using tail = await KeptTail.open({ directory, keepMs, keepBytes }, this.#runtime.clock);
+    const { clock, log } = this.#runtime;
+    const unreadable = (reason: string) =>
+      log.error({ reason }, "kept published points cannot be read; if the cluster loses them, they are lost");
+    await using tail = await KeptTail.open({ directory, keepMs, keepBytes, unreadable }, clock);
     this.#tail = tail;
     this.#unkept = await UnkeptFrames.open(join(directory, "unkept.json"));
     const { stream, state, node } = this.#options;
@@ -125,7 +128,7 @@ export class Forwarder {
       await this.#untilDone(signal, () => this.#published.verifyIfDue());
       const points = await this.#forwardSome(reader, signal);
       this.#measureLag();
-      if (points < livePoints) await this.#runtime.clock.sleep(gatherMs, signal);
+      if (points < livePoints) await clock.sleep(gatherMs, signal);
     }
   }
 

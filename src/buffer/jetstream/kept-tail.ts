@@ -6,6 +6,7 @@
 // A record is synced before the local buffer settles its points. A file is deleted when none of its frames is kept.
 import { type FileHandle, mkdir, open, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { reasonOf } from "../../core/errors.ts";
 import type { Clock } from "../../core/runtime.ts";
 import { syncName } from "../../lib/files/atomic-file.ts";
 import { ByteReader, ByteWriter, crc32 } from "../disk/files/bytes.ts";
@@ -37,6 +38,8 @@ export interface KeptTailOptions {
   readonly directory: string;
   readonly keepMs: number;
   readonly keepBytes: number;
+  /** Called with the reason if a file of an earlier start cannot be read. Its frames are not kept any more. */
+  readonly unreadable: (reason: string) => void;
 }
 
 const nameOf = ({ node, epoch, number }: FrameHeader) => `${node}\n${epoch}\n${number}`;
@@ -57,7 +60,7 @@ export class KeptTail implements AsyncDisposable {
     this.#clock = clock;
   }
 
-  /** Loads the frames of earlier starts. Rejects as the disk does. */
+  /** Loads the frames of earlier starts. Rejects if the folder cannot be read. */
   static async open(options: KeptTailOptions, clock: Clock): Promise<KeptTail> {
     const tail = new KeptTail(options, clock);
     await mkdir(options.directory, { recursive: true });
@@ -149,7 +152,12 @@ export class KeptTail implements AsyncDisposable {
     const used = new Set(Array.from(this.#places.values(), ({ file }) => file));
     for (let number = this.#oldest; number < this.#number; number++) {
       if (used.has(number)) continue;
-      await rm(this.#path(number), { force: true });
+      try {
+        await rm(this.#path(number), { force: true });
+      } catch {
+        // The next call tries again.
+        continue;
+      }
       if (number === this.#oldest) this.#oldest++;
     }
   }
@@ -190,9 +198,16 @@ export class KeptTail implements AsyncDisposable {
   }
 
   async #load(number: number): Promise<void> {
-    const bytes = await readFile(this.#path(number));
     if (this.#number === 0) this.#oldest = number;
     this.#number = number;
+    let bytes: Uint8Array;
+    try {
+      bytes = await readFile(this.#path(number));
+    } catch (error) {
+      // The stream has its frames, and the points that follow must not wait for them.
+      this.#options.unreadable(reasonOf(error));
+      return;
+    }
     for (let at = 0; ; ) {
       const reader = recordAt(bytes, at);
       if (!reader) break;

@@ -8,6 +8,14 @@ const terms = "unit/buffer/jetstream/terms.test.ts";
 
 export const streamAblations: readonly Ablation[] = [
   {
+    safeguard: "publishing further points where kept ones cannot be read",
+    file: "buffer/jetstream/kept-tail.ts",
+    code: "      this.#options.unreadable(reasonOf(error));\n      return;\n",
+    without: "      throw error;\n",
+    test: "unit/buffer/jetstream/blocked.test.ts",
+    name: "kept points that cannot be read",
+  },
+  {
     safeguard: "republishing the retained tail after a loss in the cluster",
     file: "buffer/jetstream/node-frames.ts",
     code: "i > present || sequence < firstSequence",

@@ -260,16 +260,20 @@ test("a block of more frames than 65,536 settles each of them", () => {
   expect(frames.every(({ isSettled }) => isSettled)).toBe(true);
 });
 
-test("a disk that takes nothing for the kept tail makes nothing come twice", async () => {
+/** A world in which an agent has published one point, which it keeps in `directory`, and has stopped. */
+async function withOneForwarded(directory: string) {
   const { stream, state, reader: open } = memoryWorld();
+  const disk = new MemoryDisk();
+  await using collector = await openCollector({ stream, state, node: "gw1", directory }, disk);
+  await append(collector, { a: [[1, 1]] });
+  await collector.forwarded();
+  return { stream, state, disk, open };
+}
+
+test("a disk that takes nothing for the kept tail makes nothing come twice", async () => {
   using home = temporaryFolder();
   const directory = join(home.path, "forwarded");
-  const disk = new MemoryDisk();
-  {
-    await using collector = await openCollector({ stream, state, node: "gw1", directory }, disk);
-    await append(collector, { a: [[1, 1]] });
-    await collector.forwarded();
-  }
+  const { stream, state, disk, open } = await withOneForwarded(directory);
   let checks = 0;
   stream.after = (call) => {
     if (call === "last") checks++;
@@ -288,6 +292,26 @@ test("a disk that takes nothing for the kept tail makes nothing come twice", asy
   await service.drain(reader);
 
   expect(service.deliveries).toBe(2);
+});
+
+test("kept points that cannot be read after a restart hold up no others, and are reported", async () => {
+  using home = temporaryFolder();
+  const directory = join(home.path, "forwarded");
+  const { stream, state, disk, open } = await withOneForwarded(directory);
+  await rm(join(directory, "tail-1.log"));
+  await mkdir(join(directory, "tail-1.log"));
+
+  await using collector = await openCollector({ stream, state, node: "gw1", directory }, disk);
+  await append(collector, { a: [[2, 2]] });
+  await collector.forwarded();
+  const service = new ServiceStore();
+  await using reader = await open();
+  await service.drain(reader);
+
+  expect(service.deliveries).toBe(2);
+  expect(collector.runtime.lines.map(({ message }) => message)).toContainEqual(
+    expect.stringContaining("kept published points cannot be read"),
+  );
 });
 
 test("an error while points are published after a long outage of the cluster ends the run, so that they are taken again", async () => {

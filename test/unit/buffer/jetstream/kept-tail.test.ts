@@ -21,7 +21,10 @@ test("a frame that becomes too old while another one is accounted for is account
   using home = temporaryFolder();
   let now = 0;
   const clock = { ...systemClock(), monotonic: () => now };
-  await using tail = await KeptTail.open({ directory: home.path, keepMs, keepBytes: 2 ** 20 }, clock);
+  await using tail = await KeptTail.open(
+    { directory: home.path, keepMs, keepBytes: 2 ** 20, unreadable: () => {} },
+    clock,
+  );
   await tail.add(1, "stream", frameOf(0));
   now = keepMs / 2;
   await tail.add(2, "stream", frameOf(1));
