@@ -4,6 +4,7 @@ import { createHash } from "node:crypto";
 import { type InputId, isInputId } from "../core/point.ts";
 import type { PartialSignalMetadata } from "../core/signal.ts";
 import type { Captures } from "../core/source.ts";
+import { longestTexts } from "../wire/signal-view.ts";
 import type { TagRule } from "./options.ts";
 
 const placeholder = /\{([A-Za-z_][\w-]*)\}/g;
@@ -83,11 +84,23 @@ const transliterated: Readonly<Record<string, string>> = {
 };
 const known = new RegExp(`[${Object.keys(transliterated).join("")}]`, "g");
 
+/** Letters that no Latin ones stand for. Names in such a script would otherwise all become empty, and so the same. */
+const otherScripts = /(?:(?!\p{Script=Latin})\p{L}\p{M}*)+/gu;
+
+function hashOf(text: string): string {
+  return createHash("sha256").update(text).digest("hex").slice(0, 8);
+}
+
 /** Converts a text to valid Input ID characters. Deterministic, but different texts may become equal. */
 export function sanitise(text: string): string {
   if (/^[a-zA-Z0-9\-_:.#+/]*$/.test(text)) return text;
   return text
     .replace(known, (letter) => transliterated[letter] ?? "_")
+    .replace(otherScripts, (letters) => {
+      // Signs such as Ω (U+2126) or ℓ are other forms of letters that have a text.
+      const plain = letters.normalize("NFKC").replace(known, "");
+      return plain.search(otherScripts) < 0 ? letters : hashOf(letters.normalize("NFC"));
+    })
     .normalize("NFKD")
     .replace(/\p{M}+/gu, "")
     .replace(known, (letter) => transliterated[letter] ?? "_")
@@ -101,11 +114,13 @@ const maxLength = 128;
 /** Keeps the end, where names differ most, and puts a hash of the whole before it. */
 function shorten(id: string): string {
   if (id.length <= maxLength) return id;
-  const hash = createHash("sha256").update(id).digest("hex").slice(0, 8);
-  return `${hash}_${id.slice(id.length - (maxLength - 9))}`;
+  return `${hashOf(id)}_${id.slice(id.length - (maxLength - 9))}`;
 }
 
-/** Metadata of the configuration with placeholders filled; it overrides that of the device. */
+/**
+ * Metadata of the configuration with placeholders filled; it overrides that of the device. Captured texts and those of
+ * devices may be of any length: what the service does not accept is cut, and empty names are omitted.
+ */
 export function signalOf(
   rule: TagRule["signal"],
   device: PartialSignalMetadata,
@@ -114,7 +129,21 @@ export function signalOf(
   const signal: Record<string, unknown> = {};
   for (const [key, value] of Object.entries(device)) if (value !== undefined) signal[key] = value;
   for (const [key, value] of Object.entries(rule)) if (value !== undefined) signal[key] = filled(value, captures);
+  for (const [key, longest] of Object.entries(longestTexts)) {
+    const text = fitting(signal[key], longest);
+    if (text !== undefined && (text !== "" || key !== "name")) signal[key] = text;
+    else delete signal[key];
+  }
   return signal;
+}
+
+/** A text of at most `longest` characters. An object with such texts, without the empty ones. */
+function fitting(value: unknown, longest: number): unknown {
+  if (typeof value === "string")
+    return value.length > longest ? `${value.slice(0, longest - 1).replace(/[\ud800-\udbff]$/, "")}…` : value;
+  if (typeof value !== "object" || value === null) return value;
+  const members = Object.entries(value).map(([key, text]) => [key, fitting(text, longest)] as const);
+  return Object.fromEntries(members.filter(([, text]) => text !== ""));
 }
 
 function filled(value: unknown, captures: Captures): unknown {

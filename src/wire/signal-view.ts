@@ -27,24 +27,29 @@ function text(min: number, max: number) {
   return z.string().min(min, { error }).max(max, { error });
 }
 
+/** Most characters of an attribute, or of each of its texts. */
+export const longestTexts = { name: 128, description: 1_000, engUnit: 255, enumValues: 128 } as const;
+
 /** The attributes, each without its default. */
 const attributes = {
   annotations: z
     .record(labelKey, z.string())
     .describe("Arbitrary parameters. Keys should begin with company-domain/application-name/."),
-  name: text(1, 128).describe("Display name."),
+  name: text(1, longestTexts.name).describe("Display name."),
   type: z.enum(["numeric", "enum"]).describe("Whether values are numbers or states named in enumValues."),
-  description: text(0, 1_000).describe("Longer text for people."),
+  description: text(0, longestTexts.description).describe("Longer text for people."),
   labels: z.record(labelKey, z.array(z.string())).describe("Labels to search and group by: key → list of texts."),
-  engUnit: text(0, 255).describe("Unit shown next to numbers."),
-  enumValues: z.record(enumKey, text(1, 128)).describe("Number → text that is shown instead, for type enum."),
+  engUnit: text(0, longestTexts.engUnit).describe("Unit shown next to numbers."),
+  enumValues: z
+    .record(enumKey, text(1, longestTexts.enumValues))
+    .describe("Number → text that is shown instead, for type enum."),
   sourceType: z.enum(["measurement", "aggregation", "prediction"]).describe("Where the values come from."),
   sampleInterval: fixedDuration
     .nullable()
-    .describe("How often the signal is sampled on average, as an RFC 3339 duration."),
+    .describe("How often the signal is sampled on average, as an RFC 3339 duration such as PT1M."),
   gapDetection: fixedDuration
     .nullable()
-    .describe("A gap is drawn when there is no data for longer than this RFC 3339 duration."),
+    .describe("A gap is drawn when there is no data for longer than this RFC 3339 duration, such as PT5M."),
 };
 
 /** The attributes that a configuration may set. All are optional and have no default. */

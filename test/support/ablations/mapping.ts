@@ -252,4 +252,11 @@ export const mappingAblations: readonly Ablation[] = [
     without: "",
     test: inputs,
   },
+  {
+    safeguard: "cutting captured and device texts to what the service accepts",
+    file: "mapping/input-template.ts",
+    code: "    const text = fitting(signal[key], longest);",
+    without: "    const text = signal[key];",
+    test: inputs,
+  },
 ];

@@ -34,6 +34,20 @@ test("characters that are invalid in an Input ID are transliterated or become on
   expect(sanitise("a/b.c:d#e+f-g_h")).toBe("a/b.c:d#e+f-g_h");
 });
 
+test("letters of other scripts become a hash, so that names in them stay apart", () => {
+  const names = ["Насос", "Клапан", "水泵", "水阀", "がき", "かき", "й", "и", "מנוע"];
+  const ids = names.map((name) => fillInput("{line}.{name}", { line: "l3", name: `${name} 1` }));
+  for (const id of ids) expect(id).toMatch(/^l3\.[0-9a-f]{8}_1$/);
+  expect(new Set(ids).size).toBe(names.length);
+  expect(sanitise("Ø Насос/水泵 2")).toMatch(/^O_[0-9a-f]{8}\/[0-9a-f]{8}_2$/);
+  expect(sanitise("が".normalize("NFD"))).toBe(sanitise("が"));
+});
+
+test("a sign that is another form of a letter has the text of the letter", () => {
+  expect(sanitise("R1 \u2126")).toBe("R1_Ohm"); // the ohm sign
+  expect(sanitise("Flow \u2113")).toBe("Flow_l"); // a script small l
+});
+
 test("an Input ID that is too long keeps its tail after a hash, and differs when the beginning does", () => {
   const long = (first: string) => fillInput("{x}.temp", { x: first + "y".repeat(200) });
   expect(long("a")).toHaveLength(128);

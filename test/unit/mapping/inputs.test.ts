@@ -1,6 +1,7 @@
 // Which input a reading feeds, and which Input IDs are rejected.
 import { expect, test } from "vitest";
 import { InputOwners } from "../../../src/mapping/input-owners.ts";
+import { signalAttributes } from "../../../src/wire/signal-view.ts";
 import { reading, tagId, tryMapping } from "../../support/mapping.ts";
 
 test("the captures of a template determine the input", () => {
@@ -31,7 +32,7 @@ test("a tag without a reading is shown by its template", () => {
 test("a page of the inputs equals that part of the whole list, wherever it begins and ends", () => {
   const rules = [{ input: "{room}" }, { input: "fixed" }, { input: "none.{x}" }, { input: "hall.{room}" }];
   const { read, mapping } = tryMapping(rules);
-  for (const room of ["a", "b", "c", "温度"]) {
+  for (const room of ["a", "b", "c", "★"]) {
     read(1, { captures: { room } });
     read(1, { captures: { room }, tag: tagId(3) });
   }
@@ -60,7 +61,7 @@ test("a page of the inputs equals that part of the whole list, wherever it begin
 
 test("captures that give no valid Input ID are refused, counted and logged once in ten seconds", async () => {
   const { read, mapping, runtime, clock } = tryMapping([{ input: "{name}" }]);
-  for (const name of ["温度", "壓力", "", "温度"]) expect(read(1, { captures: { name } })).toEqual([]);
+  for (const name of ["★", "☆", "", "★"]) expect(read(1, { captures: { name } })).toEqual([]);
   expect(mapping.refusals().map(({ readings }) => readings)).toEqual([2, 1, 1]);
   expect(runtime.metric("mapping_dropped_readings_total", { reason: "inputRefused" })).toBe(4);
   expect(runtime.lines).toHaveLength(1);
@@ -119,7 +120,7 @@ test("a tag creates no more Input IDs than maxInputs", () => {
 
 test("refused IDs are remembered up to a bound", () => {
   const { read, mapping } = tryMapping([{ input: "{id}" }]);
-  for (let id = 0; id < 1_000; id++) read(id, { captures: { id: String.fromCodePoint(0x4e00 + id) } });
+  for (let id = 0; id < 1_000; id++) read(id, { captures: { id: String.fromCodePoint(0x2500 + id) } });
   const refusals = mapping.refusals();
   expect(refusals).toHaveLength(100);
   expect(refusals.reduce((sum, { readings }) => sum + readings, 0)).toBeGreaterThanOrEqual(900);
@@ -150,6 +151,26 @@ test("a signal is described before its first point, and configuration takes prec
   expect(described).toHaveLength(1);
   mapping.map({ readings: [], descriptions: [{ tag, captures, signal: { ...signal, description: "PT1000" } }] });
   expect(described.at(-1)).toEqual(["hall.Kuche", { ...full, description: "PT1000" }]);
+});
+
+test("captured and device texts that the service does not accept are cut, and empty names omitted", () => {
+  const { mapping, described } = tryMapping([{ input: "hall.{room}", signal: { name: "{room}", engUnit: "V" } }]);
+  const { tag } = reading(0);
+  const long = "x".repeat(2_000);
+  const enumValues = { 0: "", 1: "on", 2: `${"x".repeat(126)}\u{1f600}\u{1f600}` };
+  const signal = { description: long, type: "enum", enumValues } as const;
+  const descriptions = [{ tag, captures: { room: long }, signal }];
+  mapping.map({ readings: [{ room: long }, { room: "" }].map((captures) => reading(1, { captures })), descriptions });
+  const [first, second] = described.map(([, metadata]) => metadata);
+  expect(first).toEqual({
+    name: `${"x".repeat(127)}…`,
+    engUnit: "V",
+    description: `${"x".repeat(999)}…`,
+    type: "enum",
+    enumValues: { 1: "on", 2: `${"x".repeat(126)}…` },
+  });
+  expect(second).toEqual({ engUnit: "V" });
+  for (const metadata of [first, second]) expect(signalAttributes.safeParse(metadata).success).toBe(true);
 });
 
 test("a device that declares its signal an enumeration names its states", () => {
@@ -192,7 +213,7 @@ test("refused Input IDs that are released make room in the list for others", () 
   owners.release("one");
   for (const each of captures) read(2, { captures: each });
   // Characters that are not allowed in an Input ID.
-  const names = Array.from({ length: 100 }, (_, i) => String.fromCodePoint(0x4e00 + i));
+  const names = Array.from({ length: 100 }, (_, i) => String.fromCodePoint(0x2500 + i));
   for (const name of names) read(3, { captures: { name } });
   expect(mapping.refusals()).toHaveLength(100);
   expect(mapping.refusals().every(({ readings }) => readings === 1)).toBe(true);
