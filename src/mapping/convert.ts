@@ -32,7 +32,7 @@ export class Converter {
   reason = "";
 
   constructor({ values, scale, offset, valid }: Pick<TagRule, "values" | "scale" | "offset" | "valid">) {
-    this.#words = values && new Map(Object.entries(values));
+    this.#words = values && wordTable(values);
     this.#linear = new Linear(scale, offset);
     this.#min = valid?.min ?? Number.NEGATIVE_INFINITY;
     this.#max = valid?.max ?? Number.POSITIVE_INFINITY;
@@ -71,10 +71,11 @@ export class Converter {
   }
 
   #text(value: string, states: ReadonlyMap<string, number> | undefined): number {
-    const state = states?.get(value);
-    if (state !== undefined) return state;
     const text = value.trim();
     const number = parseDecimal(text);
+    const word =
+      this.#words?.get(number === undefined ? text : String(number)) ?? states?.get(value) ?? states?.get(text);
+    if (word !== undefined) return word;
     if (number !== undefined) return typeof number === "bigint" ? this.#integer(number) : this.#linear.apply(number);
     const shown = JSON.stringify(text.length > 40 ? `${text.slice(0, 37)}...` : text);
     if (this.#words || states)
@@ -87,6 +88,16 @@ export class Converter {
     this.reason = reason;
     return Number.NaN;
   }
+}
+
+/** Also has the number or boolean of each key, since decoders read `01`, `1.0` and `True` as such. */
+function wordTable(values: Readonly<Record<string, number>>): ReadonlyMap<string, number> {
+  const written = Object.entries(values);
+  const readAs = written.flatMap(([key, number]) => {
+    const read = parseDecimal(key) ?? /^(?:true|false)$/i.exec(key)?.[0].toLowerCase();
+    return read === undefined ? [] : [[String(read), number] as const];
+  });
+  return new Map([...readAs, ...written]);
 }
 
 /** `digits / 10^places`, both integers, `places` at least 0. */

@@ -57,7 +57,9 @@ export const tagOptions = z.strictObject({
   values: z
     .record(z.string(), z.number())
     .optional()
-    .describe("Words and the numbers that are stored for them; numbers and true or false may be translated as well.")
+    .describe(
+      "Words and the numbers that are stored for them; numbers and true or false may be translated as well, however they are written: 01 is 1.",
+    )
     .meta({ examples: [{ ON: 1, OFF: 0 }] }),
   valid: valid.optional().describe("Values outside are counted and not stored."),
   badQuality: z

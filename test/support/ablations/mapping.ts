@@ -259,4 +259,11 @@ export const mappingAblations: readonly Ablation[] = [
     without: "    const text = signal[key];",
     test: inputs,
   },
+  {
+    safeguard: "translating numbers in `values` however they are written",
+    file: "mapping/convert.ts",
+    code: "new Map([...readAs, ...written])",
+    without: "new Map(written)",
+    test: values,
+  },
 ];

@@ -16,6 +16,35 @@ test("booleans are 0 and 1, or as `values` defines", () => {
   expect(read(true, { tag: tagId(1) })).toEqual([["b", 0]]);
 });
 
+test("numbers and booleans in `values` are translated however they are written", () => {
+  const { read } = tryMapping([
+    { values: { "00": 10, "1.0": 11, "2": 12, True: 20, FALSE: 30, "9007199254740993": 40 } },
+  ]);
+  const stored = [0, "00", "0", 1, "1.0", " 1 ", "02", 2n, true, "True", false, "9007199254740993"].map((raw) =>
+    read(raw),
+  );
+  expect(stored.flat().map(([, value]) => value)).toEqual([10, 10, 10, 11, 11, 11, 12, 12, 20, 20, 30, 40]);
+});
+
+test("a key of `values` as it is written takes precedence over another way to write its number", () => {
+  const { read } = tryMapping([{ values: { "01": 5, "1": 6 } }]);
+  expect([read("01"), read("1"), read(1)].flat()).toEqual([
+    ["a", 5],
+    ["a", 6],
+    ["a", 6],
+  ]);
+});
+
+test("words are recognised between spaces, as devices with texts of fixed length send them", () => {
+  const signal = { type: "enum", enumValues: { 3: "auto" } } as const;
+  const { read } = tryMapping([
+    { input: "a", values: { ON: 1 } },
+    { input: "b", signal },
+  ]);
+  expect(read("ON   ")).toEqual([["a", 1]]);
+  expect(read("auto ", { tag: tagId(1) })).toEqual([["b", 3]]);
+});
+
 test("words become the numbers in `values`, others are counted and shown", () => {
   const { read, mapping, runtime } = tryMapping([{ values: { ON: 1, OFF: 0 }, scale: 10 }]);
   expect(read("ON")).toEqual([["a", 1]]);
