@@ -1,7 +1,7 @@
 // Ownership of Input IDs: which tag and address feed each of them. It prevents two from silently writing one signal.
 
 import type { Ambiguity } from "../core/driver.ts";
-import type { InputId } from "../core/point.ts";
+import type { EpochMicros, InputId } from "../core/point.ts";
 import type { TagId } from "../core/source.ts";
 import type { RateLimitedLog } from "../lib/flow/rate-limited-log.ts";
 import type { InputState, InputTag } from "./input-state.ts";
@@ -13,13 +13,21 @@ export interface Feeder extends Pick<InputState, "input" | "address"> {
   readonly reserved?: true;
 }
 
-/** Arrival times kept for Input IDs without an owner, since a changed source is released before it claims again. */
-const spareArrivals = 4_096;
+/** State kept for Input IDs without an owner, since a changed source is released before it claims again. */
+const spareInputs = 4_096;
+
+/** State of an Input ID that several tags feed, for all of them. */
+interface SharedInput {
+  /** The newest arrival time. It keeps the arrival times distinct. */
+  arrival: number;
+  /** The newest stored value. */
+  stored?: { readonly time: EpochMicros; readonly value: number };
+}
 
 /** The tags that feed each Input ID, for all sources of an agent. */
 export class InputOwners {
   readonly #owners = new Map<InputId, Feeder | readonly Feeder[]>();
-  readonly #arrivals = new Map<InputId, Pick<InputState, "arrival">>();
+  readonly #shared = new Map<InputId, SharedInput>();
 
   /** Reserves an Input ID for the tag that owned it before the restart, until that tag claims it. */
   reserve(feeder: Feeder): void {
@@ -40,16 +48,16 @@ export class InputOwners {
     return this.#of(feeder.input).includes(feeder);
   }
 
-  /** The newest arrival time of an Input ID that several tags may feed. It keeps its arrival times distinct. */
-  arrivalOf(input: InputId): Pick<InputState, "arrival"> {
-    const known = this.#arrivals.get(input) ?? { arrival: 0 };
-    this.#arrivals.set(input, known);
+  /** The state of an Input ID that several tags may feed. */
+  sharedOf(input: InputId): SharedInput {
+    const known = this.#shared.get(input) ?? { arrival: 0 };
+    this.#shared.set(input, known);
     return known;
   }
 
   release(source: string): void {
-    if (this.#arrivals.size > this.#owners.size + spareArrivals)
-      for (const input of this.#arrivals.keys()) if (!this.#owners.has(input)) this.#arrivals.delete(input);
+    if (this.#shared.size > this.#owners.size + spareInputs)
+      for (const input of this.#shared.keys()) if (!this.#owners.has(input)) this.#shared.delete(input);
     for (const input of this.#owners.keys()) {
       const all = this.#of(input);
       const left = all.filter((feeder) => feeder.of.source !== source);

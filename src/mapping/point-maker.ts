@@ -7,7 +7,7 @@ import type { RateLimitedLog } from "../lib/flow/rate-limited-log.ts";
 import type { RepeatedList } from "../lib/values/repeated-list.ts";
 import type { MappingCounters, ReadingFailure } from "./convert.ts";
 import type { InputOwners } from "./input-owners.ts";
-import type { InputState } from "./input-state.ts";
+import type { InputState, ReportState } from "./input-state.ts";
 import { signalOf } from "./input-template.ts";
 import type { InputWatch } from "./mapping.ts";
 import type { TagRule } from "./options.ts";
@@ -45,7 +45,7 @@ export class PointMaker {
   constructor(parts: PointMakerParts) {
     this.#parts = parts;
     this.timeFaults = new TimeFaultFinder(parts.log);
-    this.reporter = new Reporter((state, time, value) => this.#emit(state, time, value));
+    this.reporter = new Reporter((state, time, value) => this.#store(state, time, value));
   }
 
   /** Starts a delivery. Returns its monotonic time in milliseconds. */
@@ -74,7 +74,8 @@ export class PointMaker {
     state.quality = quality;
     state.reason = reading.reason;
     const { report } = state;
-    if (!report) return this.#emit(state, time, value);
+    if (!report) return this.#store(state, time, value);
+    this.#adoptStored(state, report);
     const before = report.filtered;
     this.reporter.take(report, time, value, nowMs);
     this.#parts.counters.filtered += report.filtered - before;
@@ -130,9 +131,29 @@ export class PointMaker {
       const { report, alignUs } = tag.processing;
       if (report?.heartbeat === undefined) continue;
       const time = apart(align(now, alignUs), this.#extraMicros);
-      for (const state of tag.inputs())
-        if (state.report && state.quality !== "bad") this.reporter.emitHeartbeat(state.report, time, nowMs);
+      for (const state of tag.inputs()) {
+        if (!state.report || state.quality === "bad") continue;
+        this.#adoptStored(state, state.report);
+        this.reporter.emitHeartbeat(state.report, time, nowMs);
+      }
     }
+  }
+
+  /** Takes the value over that another tag of a shared input has stored meanwhile. */
+  #adoptStored({ of, input }: InputState, report: ReportState): void {
+    const stored = of.shared ? this.#parts.owners.sharedOf(input).stored : undefined;
+    if (stored) report.storedValue = stored.value;
+  }
+
+  /** Emits a point that is not of the history. Other tags of a shared input compare their next value with it. */
+  #store(state: InputState, time: EpochMicros, value: number): void {
+    if (state.of.shared) {
+      const shared = this.#parts.owners.sharedOf(state.input);
+      const newest = shared.stored?.time ?? 0;
+      // A time ahead is of a clock that has been set back since, and all times to come would be older.
+      if (time >= newest || newest > this.#parts.clock.now()) shared.stored = { time, value };
+    }
+    this.#emit(state, time, value);
   }
 
   #emit(state: InputState, time: EpochMicros, value: number): void {
@@ -149,7 +170,7 @@ export class PointMaker {
 
   /** `time`, or 1 µs after the input's previous arrival, since messages that are read together share a time. */
   #arrivalTime(input: InputState, time: EpochMicros): EpochMicros {
-    const state = input.of.shared ? this.#parts.owners.arrivalOf(input.input) : input;
+    const state = input.of.shared ? this.#parts.owners.sharedOf(input.input) : input;
     const isShared = time <= state.arrival && state.arrival - time < clockStepUs;
     state.arrival = isShared ? state.arrival + 1 : time;
     return epochMicros(state.arrival);
@@ -174,11 +195,13 @@ function align(time: EpochMicros, gridUs: number): EpochMicros {
 }
 
 /** The dead band in the unit of the signal. NaN if it is a percentage of a range that is unknown. */
-function deadbandOf({ report, valid }: TagRule, { device }: InputState): number {
+function deadbandOf({ report, valid, scale, offset }: TagRule, { device }: InputState): number {
   if (report === undefined || report === "off") return 0;
   if (typeof report.deadband === "number") return report.deadband;
-  const min = valid?.min ?? device?.range?.min;
-  const max = valid?.max ?? device?.range?.max;
+  // The device states its range in its own unit, before scaling.
+  const ends = device?.range && [device.range.min, device.range.max].map((end) => end * scale + offset);
+  const min = valid?.min ?? (ends && Math.min(...ends));
+  const max = valid?.max ?? (ends && Math.max(...ends));
   return min === undefined || max === undefined ? Number.NaN : (report.deadband.percent / 100) * (max - min);
 }
 

@@ -266,4 +266,18 @@ export const mappingAblations: readonly Ablation[] = [
     without: "new Map(written)",
     test: values,
   },
+  {
+    safeguard: "scaling the range of the device for a dead band in percent",
+    file: "mapping/point-maker.ts",
+    code: "end * scale + offset",
+    without: "end",
+    test: report,
+  },
+  {
+    safeguard: "comparing a reading of a shared input with what another tag stored",
+    file: "mapping/point-maker.ts",
+    code: "    if (stored) report.storedValue = stored.value;",
+    without: "",
+    test: report,
+  },
 ];

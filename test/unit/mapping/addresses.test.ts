@@ -241,11 +241,11 @@ test("arrival times of Input IDs without a source are dropped", () => {
   for (const round of [0, 1, 2]) {
     for (const input of inputs(round)) {
       owners.claim({ input, address: "", of: { id: tagId(0), source: "one", shared: true } });
-      owners.arrivalOf(input).arrival = 7;
+      owners.sharedOf(input).arrival = 7;
     }
     owners.release("one");
   }
-  const known = [0, 1, 2].map((round) => inputs(round).filter((input) => owners.arrivalOf(input).arrival === 7).length);
+  const known = [0, 1, 2].map((round) => inputs(round).filter((input) => owners.sharedOf(input).arrival === 7).length);
   // Only the claims released last are kept, because the changed source may claim them again.
   expect(known).toEqual([0, 0, 5_000]);
 });

@@ -49,6 +49,46 @@ test("a dead band in percent refers to the valid range, with the device's value 
   expect([0, 10, 10.5].flatMap((value) => values(device.read(value)))).toEqual([0, 10.5]);
 });
 
+test("a dead band in percent of the device's range is in the unit of the signal, after scaling", () => {
+  const { mapping, read } = tryMapping([{ scale: -0.1, offset: 5, report: { deadband: "10 %" } }]);
+  const { captures, tag } = reading(0);
+  mapping.map({ readings: [], descriptions: [{ tag, captures, signal: {}, range: { min: 0, max: 100 } }] });
+  // 10 % of the range from −5 to 5.
+  expect([0, 10, 11].flatMap((value) => values(read(value)))).toEqual([5, 3.9]);
+});
+
+test("the value of a shared input that another tag stored is the one that a reading must differ from", () => {
+  const { read } = tryMapping([
+    { input: "lamp", shared: true, report: {} },
+    { input: "lamp", shared: true, report: {} },
+    { input: "lamp", shared: true },
+  ]);
+  const from = (index: number, value: number) => values(read(value, { tag: tagId(index), address: `cmd/${index}` }));
+  const stored = [from(0, 1), from(1, 0), from(0, 1), from(1, 1), from(1, 0), from(2, 1), from(1, 0), from(0, 0)];
+  expect(stored).toEqual([[1], [0], [1], [], [0], [1], [0], []]);
+});
+
+test("values of a shared input are compared with the last one after a clock is set back", () => {
+  const { read, clock } = tryMapping([
+    { input: "lamp", shared: true, report: {} },
+    { input: "lamp", shared: true, report: {} },
+  ]);
+  const from = (index: number, value: number, aheadUs = 0) =>
+    values(read(value, { tag: tagId(index), clock: "device", time: epochMicros(clock.now() + aheadUs) }));
+  const stored = [from(0, 1, 3_600e6), from(0, 0), from(1, 1), from(1, 0), from(0, 1), from(0, 1)];
+  expect(stored).toEqual([[1], [0], [1], [0], [1], []]);
+});
+
+test("the heartbeat of a shared input repeats its last value, whichever tag stored it", async () => {
+  const shared = { input: "lamp", shared: true, report: { heartbeat: "10s" } };
+  const { mapping, read, clock } = tryMapping([shared, shared]);
+  read(1, { tag: tagId(0) });
+  read(0, { tag: tagId(1) });
+  await clock.advance(10_000);
+  const points = mapping.map({ readings: [], descriptions: [], alive: true });
+  expect(new Set(points.map(({ value }) => value))).toEqual(new Set([0]));
+});
+
 test("without a known range a dead band in percent stores everything and reports why", () => {
   const tried = tryMapping([{ report: { deadband: "1%" } }]);
   expect([5, 5, 5].flatMap((value) => values(tried.read(value)))).toEqual([5, 5, 5]);
