@@ -4,8 +4,11 @@ import type { EpochMicros } from "./point.ts";
 export interface Clock {
   /** Wall time. Only for timestamps, since it may jump. */
   now(): EpochMicros;
-  /** Microseconds added to point timestamps while a clock that was set back repeats times. Undefined: 0. */
-  readonly extraMicros?: number;
+  /**
+   * Microseconds to add to `time` so that it differs from the times that this clock gave before it was set back.
+   * Undefined: always 0.
+   */
+  extraMicros?(time: number): number;
   /** Milliseconds since a start that all processes of the machine share. Never decreases. For intervals. */
   monotonic(): number;
   /**

@@ -36,8 +36,6 @@ export class PointMaker {
   readonly #parts: PointMakerParts;
   readonly timeFaults: TimeFaultFinder;
   readonly reporter: Reporter;
-  /** As `Clock.extraMicros`. */
-  #extraMicros = 0;
   #points: Point[] = [];
   /** Destination of the points of the current call. Undefined: they are returned by `taken`. */
   columns: PointColumnsWriter | undefined;
@@ -48,20 +46,12 @@ export class PointMaker {
     this.reporter = new Reporter((state, time, value) => this.#store(state, time, value));
   }
 
-  /** Starts a delivery. Returns its monotonic time in milliseconds. */
-  begin(): number {
-    const { clock } = this.#parts;
-    this.#extraMicros = clock.extraMicros ?? 0;
-    return clock.monotonic();
-  }
-
   /** Processes a usable value: decides whether it becomes a point, and with which time. */
   take(state: InputState, { processing }: TagInputs, reading: Given, value: number, nowMs: number): void {
     const { clock, quality, historical } = reading;
     if (processing.converter.rounded) this.#logRounding(state);
     const taken = clock === "agent" ? this.#arrivalTime(state, reading.time) : reading.time;
-    const aligned = align(taken, processing.alignUs);
-    const time = clock === "agent" && this.#extraMicros > 0 ? apart(aligned, this.#extraMicros) : aligned;
+    const time = clock === "agent" ? this.#ownTime(taken, processing.alignUs) : align(taken, processing.alignUs);
     if (historical) return this.#emit(state, time, value);
     if (state.failing) {
       state.failing = false;
@@ -130,7 +120,7 @@ export class PointMaker {
     for (const tag of tags) {
       const { report, alignUs } = tag.processing;
       if (report?.heartbeat === undefined) continue;
-      const time = apart(align(now, alignUs), this.#extraMicros);
+      const time = this.#ownTime(now, alignUs);
       for (const state of tag.inputs()) {
         if (!state.report || state.quality === "bad") continue;
         this.#adoptStored(state, state.report);
@@ -176,17 +166,19 @@ export class PointMaker {
     return epochMicros(state.arrival);
   }
 
+  /** `time` on the grid, and apart from an equal time that the agent's clock gave before it was set back. */
+  #ownTime(time: EpochMicros, alignUs: number): EpochMicros {
+    const aligned = align(time, alignUs);
+    const extra = this.#parts.clock.extraMicros?.(Math.min(time, aligned)) ?? 0;
+    return extra > 0 ? epochMicros(aligned + extra) : aligned;
+  }
+
   #logRounding(state: InputState): void {
     this.#parts.counters.rounded++;
     if (state.roundingLogged) return;
     state.roundingLogged = true;
     this.#parts.log.warn({ input: state.input }, "integers beyond 2^53 are rounded to the nearest double");
   }
-}
-
-/** Separates times after a backward clock step from equal times stored before it. */
-function apart(time: EpochMicros, extraMicros: number): EpochMicros {
-  return epochMicros(time + extraMicros);
 }
 
 /** The nearest multiple of `gridUs`; `time` itself if `gridUs` is 0. */

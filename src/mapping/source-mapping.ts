@@ -106,7 +106,7 @@ class SourceMapping implements Mapping {
 
   #mapAll({ descriptions, alive }: Pick<Delivery, "descriptions" | "alive">, read: (nowMs: number) => void): void {
     for (const description of descriptions) this.#describe(description);
-    const nowMs = this.#maker.begin();
+    const nowMs = this.#runtime.clock.monotonic();
     read(nowMs);
     if (alive === true) this.#maker.emitHeartbeat(this.#tags, nowMs);
     this.#counters.add();

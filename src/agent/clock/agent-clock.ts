@@ -17,8 +17,19 @@ const slowing = 0.1;
 /** Extra microseconds stay below a millisecond, the resolution that the service shows. */
 const mostExtra = 999;
 
-/** Larger backward steps in `accept` are reported as `jump`. */
+/** Larger steps are reported by `jumps`. */
 const jumpUs = 60e6;
+/** Smaller ones are the resolution of the two clocks, and adjustments of their rates. */
+const leastStepUs = 10_000;
+/** More steps within a minute would be those of a broken clock. */
+const mostSteps = 20;
+
+interface Step {
+  /** The time without it. */
+  readonly from: number;
+  readonly byUs: number;
+  readonly atMs: number;
+}
 
 /** State for the next run. The agent has given times up to `until`; `epoch` counts how often the clock went back. */
 export interface ClockEpoch {
@@ -32,7 +43,8 @@ export class AgentClock implements Clock {
   #givenAtMs: number;
   #epoch = 0;
   #until = Number.NEGATIVE_INFINITY;
-  #jump: { readonly byUs: number; readonly atMs: number } | undefined;
+  readonly #steps: Step[] = [];
+  #stepped = 0;
 
   constructor(machine: Clock) {
     this.#machine = machine;
@@ -45,15 +57,35 @@ export class AgentClock implements Clock {
     const ms = this.#machine.monotonic();
     const elapsed = (ms - this.#givenAtMs) * 1_000;
     const rate = this.#given - machine <= shortStepUs ? 1 - slowing : 1;
-    if (machine - this.#given - elapsed > jumpUs) this.#jump = { byUs: machine - this.#given - elapsed, atMs: ms };
+    // A step back is followed only by `accept`.
+    if (machine > this.#given + elapsed) this.#noteStep(this.#given + elapsed, machine, ms);
     this.#given = machine >= this.#given ? machine : Math.max(machine, Math.round(this.#given + elapsed * rate));
     this.#givenAtMs = ms;
     return epochMicros(this.#given);
   }
 
-  /** The last backward step of this clock of more than a minute, and how many milliseconds ago it was. */
-  get jump(): { readonly byUs: number; readonly agoMs: number } | undefined {
-    return this.#jump && { byUs: this.#jump.byUs, agoMs: this.#machine.monotonic() - this.#jump.atMs };
+  /** Sum of all steps of this clock, in microseconds. Running more slowly is none. Complete after a call of `now`. */
+  get steppedUs(): number {
+    return this.#stepped;
+  }
+
+  /** The steps of this clock of more than a minute within the last `ms` milliseconds, in microseconds, latest last. */
+  jumps(ms: number): readonly number[] {
+    if (this.#steps.length === 0) return [];
+    const since = this.#machine.monotonic() - ms;
+    const isJump = ({ byUs, atMs }: Step) => Math.abs(byUs) > jumpUs && atMs >= since;
+    return this.#steps.filter(isJump).map(({ byUs }) => byUs);
+  }
+
+  /**
+   * Microseconds by which this clock was set forward after it gave `time`, in steps of up to a minute between two
+   * monotonic times in milliseconds.
+   */
+  forwardAfter(time: number, sinceMs: number, untilMs: number): number {
+    let sum = 0;
+    for (const { from, byUs, atMs } of this.#steps)
+      if (byUs > 0 && byUs <= jumpUs && from >= time && atMs >= sinceMs && atMs <= untilMs) sum += byUs;
+    return sum;
   }
 
   monotonic(): number {
@@ -78,15 +110,15 @@ export class AgentClock implements Clock {
     return this.#machine.now();
   }
 
-  get extraMicros(): number {
-    return this.#given < this.#until ? this.#epoch : 0;
+  extraMicros(time: number): number {
+    return time <= this.#until ? this.#epoch : 0;
   }
 
   /** The state after going back, which must be persisted before `accept`. Undefined: no given time lies ahead. */
   next(highest: number = this.now()): ClockEpoch | undefined {
     const machine = this.#machine.now();
     const until = Math.max(highest, this.#until);
-    if (machine >= until) return undefined;
+    if (machine > until) return undefined;
     return { epoch: (this.#epoch % mostExtra) + 1, until: epochMicros(until) };
   }
 
@@ -96,12 +128,20 @@ export class AgentClock implements Clock {
     const before = this.now();
     this.#given = this.#machine.now();
     this.#givenAtMs = this.#machine.monotonic();
-    if (before - this.#given > jumpUs) this.#jump = { byUs: this.#given - before, atMs: this.#givenAtMs };
+    this.#noteStep(before, this.#given, this.#givenAtMs);
   }
 
   /** Restores the state of the previous run. */
   resume({ epoch, until }: ClockEpoch): void {
     this.#epoch = epoch;
     this.#until = until;
+  }
+
+  #noteStep(from: number, to: number, atMs: number): void {
+    const byUs = to - from;
+    if (Math.abs(byUs) <= leastStepUs) return;
+    this.#stepped += byUs;
+    this.#steps.push({ from, byUs, atMs });
+    if (this.#steps.length > mostSteps) this.#steps.shift();
   }
 }

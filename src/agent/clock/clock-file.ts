@@ -30,7 +30,7 @@ export async function resumeClock(
 ): Promise<void> {
   const left = await file.load();
   if (left) clock.resume(left);
-  if (!former || clock.machine >= highestGiven(former, clock)) return;
+  if (!former || clock.machine > highestGiven(former, clock)) return;
   const next = clock.next(highestGiven(former, clock));
   if (!next) return;
   await file.save(next);

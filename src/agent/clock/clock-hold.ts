@@ -26,16 +26,15 @@ const aheadReadings = {
   labels: ["source", "stored"],
 } as const satisfies MetricDeclaration<"source" | "stored">;
 
-/** A delivery, with the wall clock and monotonic clock at its arrival. */
+/** A delivery, with the steps of the clock before its arrival. */
 interface Held {
   readonly delivery: Delivery;
-  readonly wall: number;
-  readonly ms: number;
+  readonly steppedUs: number;
 }
 
 export interface HoldParts {
   readonly watch: Pick<ClockWatch, "holding" | "released" | "trusted" | "undecided" | "note">;
-  readonly clock: Pick<AgentClock, "now" | "monotonic" | "jump">;
+  readonly clock: Pick<AgentClock, "now" | "monotonic" | "steppedUs" | "jumps" | "forwardAfter">;
 }
 
 export class ClockHold {
@@ -45,6 +44,9 @@ export class ClockHold {
   readonly #untimed;
   readonly #ahead;
   #held: Held[] = [];
+  /** When the last deliveries that waited began and ended to wait, in monotonic milliseconds. */
+  #heldSince = Number.NEGATIVE_INFINITY;
+  #heldUntil = Number.NEGATIVE_INFINITY;
   #readings = 0;
 
   constructor(source: string, parts: HoldParts, runtime: Runtime) {
@@ -92,6 +94,7 @@ export class ClockHold {
       // A lost connection can no longer acknowledge anything.
       this.#held = this.#held.filter(({ delivery }) => !delivery.awaited).map(unacknowledged);
       this.#readings = this.#held.reduce((sum, { delivery }) => sum + readingCount(delivery), 0);
+      if (this.#held.length === 0) this.#heldUntil = Math.min(this.#heldUntil, this.#parts.clock.monotonic());
       if (next) next.catch(() => {});
       else await iterator.return?.();
     }
@@ -108,7 +111,9 @@ export class ClockHold {
 
   #hold(delivery: Delivery): void {
     const { clock } = this.#parts;
-    this.#held.push({ delivery, wall: clock.now(), ms: clock.monotonic() });
+    if (this.#held.length === 0) this.#heldSince = clock.monotonic();
+    this.#heldUntil = Number.POSITIVE_INFINITY;
+    this.#held.push({ delivery, steppedUs: clock.steppedUs });
     this.#readings += readingCount(delivery);
   }
 
@@ -118,11 +123,15 @@ export class ClockHold {
     for (;;) {
       const [first] = this.#held;
       if (!first || this.#mustWait(first.delivery, last)) return;
-      const { delivery, wall, ms } = first;
+      const { delivery, steppedUs } = first;
       // Before it is delivered: the caller may end here, and must not get it again.
       this.#held.shift();
+      if (this.#held.length === 0) this.#heldUntil = clock.monotonic();
       this.#readings -= readingCount(delivery);
-      yield this.#decided(shifted(delivery, clock.now() - (clock.monotonic() - ms) * 1_000 - wall));
+      // Not what this clock has lost by running more slowly: times that were given before could then come again.
+      clock.now();
+      const byUs = clock.steppedUs - steppedUs;
+      yield this.#decided(retimed(delivery, (time) => time + byUs));
     }
   }
 
@@ -155,23 +164,35 @@ export class ClockHold {
   /** Corrects readings that were stamped before a step of the clock and arrive after it. */
   #straightened(delivery: Delivery): Delivery {
     const { clock } = this.#parts;
-    // First, since it finds the jump if no other part has looked at the clock after the step.
+    // First, since it finds the step if no other part has looked at the clock after it.
     const now = clock.now();
-    const { jump } = clock;
-    if (!jump || jump.agoMs > straddlesMs) return delivery;
-    const isOld = ({ time }: Reading) => Math.abs(time + jump.byUs - now) < Math.abs(time - now);
-    return delivery.readings.some((reading) => reading.clock === "agent" && isOld(reading))
-      ? shifted(delivery, jump.byUs, isOld)
+    const jumps = clock.jumps(straddlesMs);
+    const since = Math.max(this.#heldSince, clock.monotonic() - straddlesMs);
+    // Usually. Looking at each reading would cost as much as reading it.
+    if (jumps.length === 0 && since > this.#heldUntil) return delivery;
+    /**
+     * The latest possible time, if it was stamped before none, one or more of the jumps. Smaller steps move it if they
+     * have moved deliveries that waited.
+     */
+    const rightTime = (stamped: number) => {
+      let right = stamped + clock.forwardAfter(stamped, since, this.#heldUntil);
+      let time = stamped;
+      for (const byUs of jumps.toReversed()) {
+        time += byUs;
+        if (time <= now && (right > now || time > right)) right = time;
+      }
+      return right;
+    };
+    return delivery.readings.some(({ clock: stampedBy, time }) => stampedBy === "agent" && rightTime(time) !== time)
+      ? retimed(delivery, rightTime)
       : delivery;
   }
 }
 
-/** Shifts the times of our own clock by `byUs`, in all readings or in those that `which` selects. */
-function shifted(delivery: Delivery, byUs: number, which: (reading: Reading) => boolean = () => true): Delivery {
+/** Changes the times of our own clock. */
+function retimed(delivery: Delivery, timeOf: (time: number) => number): Delivery {
   const right = (reading: Reading): Reading =>
-    reading.clock === "device" || !which(reading)
-      ? reading
-      : { ...reading, time: epochMicros(Math.round(reading.time + byUs)) };
+    reading.clock === "device" ? reading : { ...reading, time: epochMicros(Math.round(timeOf(reading.time))) };
   return {
     ...delivery,
     readings: delivery.readings.map(right),

@@ -170,6 +170,14 @@ export const agentAblations: readonly Ablation[] = [
     test: pipeline,
   },
   {
+    safeguard: "moving a reading on its way with those that wait",
+    file: "agent/clock/clock-hold.ts",
+    code: "let right = stamped + clock.forwardAfter(stamped, since, this.#heldUntil);",
+    without: "let right = stamped + 0 * since;",
+    test: "unit/agent/clock-steps.test.ts",
+    name: "an answer on the way while a clock in doubt",
+  },
+  {
     safeguard: "keeping device times while the gateway's clock is in doubt",
     file: "agent/clock/clock-hold.ts",
     code: "const keep = !trusted || ",

@@ -34,6 +34,10 @@ class Machine {
   /** The values at the service, and how often one overwrote another. */
   readonly stored = new Map<number, number>();
   overwritten = 0;
+  /** Values with a time later than the clock showed. */
+  ofFuture = 0;
+  /** How long the device takes to answer. */
+  answersAfterMs = 0;
   status: string | undefined;
   #written: ClockEpoch | undefined;
   #life: Life | undefined;
@@ -86,6 +90,7 @@ class Machine {
 
   #store(time: number, value: number): void {
     if (this.stored.has(time)) this.overwritten++;
+    if (time > this.wall.now()) this.ofFuture++;
     this.stored.set(time, value);
   }
 
@@ -93,6 +98,7 @@ class Machine {
     try {
       for await (const { time } of slots(this.#setting.everyMs, runtime.clock, signal)) {
         const value = this.wall.monotonic() / second;
+        if (this.answersAfterMs > 0) await runtime.clock.sleep(this.answersAfterMs, signal);
         const reading: Reading = {
           tag: 0 as TagId,
           captures: {},
@@ -210,6 +216,58 @@ test.for<["stop" | "kill", number]>([
   expect(machine.stored.size).toBeGreaterThan(450);
 });
 
+test("no answer after a clock was set back replaces a value of the run before, however late it comes", async () => {
+  for (const [ranMs, answersAfterMs] of [
+    [21_000, 0],
+    [21_200, 400],
+    [21_200, 900],
+  ] as const) {
+    const machine = new Machine({ synchronised: "yes" });
+    await machine.run(({ wall }) => wall.advance(ranMs));
+    machine.wall.stepWall(-2 * second);
+    await machine.wall.advance(second);
+    machine.answersAfterMs = answersAfterMs;
+    await machine.run(({ wall }) => wall.advance(20 * second));
+    expect(machine.overwritten).toBe(0);
+    expect(machine.stored.size).toBeGreaterThanOrEqual(39);
+  }
+});
+
+test.for([
+  [66, 54],
+  [-61, 34],
+])(
+  "a slow answer on the way while the clock is set twice, by %d and %d s, replaces no other and is of no future",
+  async ([first = 0, then = 0]) => {
+    const machine = new Machine({ synchronised: "yes" });
+    machine.answersAfterMs = 2_500;
+    await machine.run(async ({ wall }) => {
+      await wall.advance(20 * second);
+      wall.stepWall(first * second);
+      await wall.advance(second);
+      wall.stepWall(then * second);
+      await wall.advance(40 * second);
+    });
+    expect(machine.overwritten).toBe(0);
+    expect(machine.ofFuture).toBe(0);
+  },
+);
+
+test("an answer on the way while a clock in doubt is set forward by 2 s replaces no other", async () => {
+  const machine = new Machine();
+  machine.answersAfterMs = 300;
+  await machine.run(({ wall }) => wall.advance(20 * second));
+  machine.wall.stepWall(-long);
+  await machine.run(async ({ wall, stored }) => {
+    await wall.advance(20 * second);
+    expect(stored.size).toBe(19);
+    wall.stepWall(2 * second);
+    await wall.advance(300 * second);
+  });
+  expect(machine.overwritten).toBe(0);
+  expect(machine.stored.size).toBeGreaterThan(300);
+});
+
 test("a kill and a start within seconds keep times on their grid while the clock is right", async () => {
   const machine = new Machine();
   await machine.run(({ wall }) => wall.advance(17.5 * second), "kill");
@@ -235,12 +293,14 @@ test("whatever steps the clock makes, during and between runs, no value replaces
     synchronised: fc.constantFrom("yes" as const, "unknown" as const),
     everyMs: fc.constantFrom(1_000, 700, 5_000),
   });
+  const answers = fc.array(fc.constantFrom(0, 300, 2_500), { minLength: 1, maxLength: 3 });
   await fc.assert(
-    fc.asyncProperty(setting, fc.array(act, { minLength: 1, maxLength: 5 }), async (given, acts) => {
+    fc.asyncProperty(setting, answers, fc.array(act, { minLength: 1, maxLength: 5 }), async (given, late, acts) => {
       const machine = new Machine(given);
       const left = [...acts];
       while (left.length > 0) {
         let end: "stop" | "kill" = "stop";
+        machine.answersAfterMs = late[left.length % late.length] ?? 0;
         await machine.run(async ({ wall }) => {
           await wall.advance(20 * second);
           for (let next = left.shift(); next; next = left.shift()) {
