@@ -58,8 +58,13 @@ export interface Source extends AsyncDisposable {
   deliveries(signal: AbortSignal): AsyncIterable<Delivery>;
   /** What retains values while `deliveries` is not pulled: `the broker`. Undefined: unread values are lost. */
   readonly retainedBy?: string | undefined;
-  /** True: every value is the reply to a request, so that none is read between the connection and the first delivery. */
-  readonly polled?: boolean;
+  /**
+   * The places that this connection reads by requests, if it reads none in another way. A place is then not recorded
+   * from the connection until its first reading. Each gets a reading in every poll, also if it fails. While
+   * `deliveries` is not pulled, polling continues; readings that are dropped are reported as a bad one. Omitted or empty:
+   * values come unasked, so all are recorded from the connection on.
+   */
+  readonly polled?: readonly ReadPlace[];
   /** How the values since the previous connection are recovered. Undefined: they are lost. */
   readonly recovery?: Recovery | undefined;
   /**

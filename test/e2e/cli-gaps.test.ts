@@ -1,5 +1,5 @@
 // When tags were not recorded: the answer of a running agent, and of the data directory of one that is gone.
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { gapListSchema } from "../../src/agent/gaps/gap.ts";
 import { gapFolder, readGapFolder } from "../../src/agent/gaps/gap-file.ts";
@@ -7,10 +7,11 @@ import { openGapRecord } from "../../src/agent/gaps/gap-record.ts";
 import { sourceGaps } from "../../src/agent/gaps/source-gaps.ts";
 import { AgentError } from "../../src/core/errors.ts";
 import { openWeb } from "../../src/web/server.ts";
-import { startAgent } from "../support/agent-process.ts";
+import { type AgentProcess, startAgent } from "../support/agent-process.ts";
 import { tagferry } from "../support/cli.ts";
 import { eventually } from "../support/eventually.ts";
 import { modbusDevice } from "../support/modbus-device.ts";
+import { has } from "../support/platform.ts";
 import { ManualClock, testRuntime } from "../support/runtime.ts";
 import { statusWith } from "../support/status.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -72,56 +73,115 @@ test("gaps of a running agent are listed with time, duration, tags, cause and ou
   expect(JSON.parse(short.stdout).gaps).toMatchObject([{ inputs: ["line3.temp"], state: "open", cause: "bad" }]);
 });
 
-test("a gap of a Modbus source lasts until its first value, not only until the device accepts a connection", async () => {
-  using folder = temporaryFolder();
-  await using device = await modbusDevice();
-  const unit = device.unit(1);
-  const configuration = `version: 1
+test.runIf(has.signals)(
+  "a gap of a Modbus source lasts until its first value, not only until the device accepts a connection",
+  async () => {
+    using folder = temporaryFolder();
+    await using device = await modbusDevice();
+    const unit = device.unit(1);
+    const configuration = `version: 1
 agent: { name: gw1, dataDir: ${folder.path}/data, ownSignals: off }
 http: { listen: "127.0.0.1:0" }
 service: { url: http://127.0.0.1:1/v1, integration: c8ktonqsahsmemfs7lv0, auth: { basic: { password: x } } }
 sources:
   meter: { type: modbus, url: "${device.url}", timeout: 60s, tags: [{ input: a, at: "hr:0", every: 200ms }] }
 `;
-  const start = () => startAgent({ folder: folder.path, configuration });
-  {
+    const start = () => startAgent({ folder: folder.path, configuration });
+    {
+      await using agent = await start();
+      await eventually(async () => (await agent.status()).sources[0]!.readings > 0);
+      await agent.stop();
+    }
+    unit.silent = true;
+    const before = device.requests.length;
     await using agent = await start();
-    await eventually(async () => (await agent.status()).sources[0]!.readings > 0);
-    await agent.stop();
-  }
-  unit.silent = true;
-  const before = device.requests.length;
-  await using agent = await start();
-  const rows = async () => {
-    const { stdout } = await tagferry(["gaps", "--json", "--url", agent.page]);
-    return gapListSchema.parse(JSON.parse(stdout)).gaps.map(({ cause, state }) => [cause, state]);
-  };
-  await eventually(() => device.requests.length > before);
-  expect(await rows()).toEqual([["agentDown", "open"]]);
-  unit.silent = false;
-  device.disconnect();
-  // What was not answered is bad until then.
-  await eventually(async () => (await rows()).every(([, state]) => state === "lost"));
-  expect((await rows()).at(-1)).toEqual(["agentDown", "lost"]);
-});
+    const rows = async () => {
+      const { stdout } = await tagferry(["gaps", "--json", "--url", agent.page]);
+      return gapListSchema.parse(JSON.parse(stdout)).gaps.map(({ cause, state }) => [cause, state]);
+    };
+    await eventually(() => device.requests.length > before);
+    expect(await rows()).toEqual([["agentDown", "open"]]);
+    unit.silent = false;
+    device.disconnect();
+    // What was not answered is bad until then.
+    await eventually(async () => (await rows()).every(([, state]) => state === "lost"));
+    expect((await rows()).at(-1)).toEqual(["agentDown", "lost"]);
+  },
+);
 
-test("gaps of a stopped agent are read from its data directory, and its downtime is one of them", async () => {
-  using folder = temporaryFolder();
-  await end(await recorded(`${folder.path}/data`));
-  writeFileSync(`${folder.path}/tagferry.yaml`, configOf(folder.path, 1));
+test.runIf(has.signals)(
+  "a unit that does not answer after a restart has a gap of its own, while another one behind the same connection is read",
+  async () => {
+    using folder = temporaryFolder();
+    await using device = await modbusDevice();
+    const [, slow] = [device.unit(1), device.unit(2)];
+    const configuration = `version: 1
+agent: { name: gw1, dataDir: ${folder.path}/data, ownSignals: off }
+http: { listen: "127.0.0.1:0" }
+service: { url: http://127.0.0.1:1/v1, integration: c8ktonqsahsmemfs7lv0, auth: { basic: { password: x } } }
+sources:
+  meters:
+    type: modbus
+    url: "${device.url}"
+    timeout: 15s
+    tags: [{ input: a, unit: 1, at: "hr:0", every: 200ms }, { input: b, unit: 2, at: "hr:0", every: 200ms }]
+`;
+    const start = () => startAgent({ folder: folder.path, configuration });
+    const rowsOf = async ({ page }: AgentProcess, input: string) => {
+      const { stdout } = await tagferry(["gaps", "--json", "--url", page]);
+      const { gaps } = gapListSchema.parse(JSON.parse(stdout));
+      return gaps.toReversed().filter(({ inputs }) => inputs.length === 0 || inputs.includes(input));
+    };
+    {
+      await using agent = await start();
+      await eventually(async () => (await agent.status()).sources[0]!.readings > 2);
+      await agent.stop();
+    }
+    slow.silent = true;
+    {
+      await using agent = await start();
+      // Either unit may be asked first. The row comes after 5 s then, or after the time-out. On disk it survives a kill.
+      await eventually(() => readFileSync(folder.file("data/gaps/record.ndjson"), "utf8").includes('"bad"'));
+      expect(await rowsOf(agent, "a")).toMatchObject([{ cause: "agentDown", state: "lost" }]);
+      expect((await rowsOf(agent, "b"))[1]).toMatchObject({ inputs: ["b"], cause: "bad", state: "open" });
+      await agent.kill();
+    }
+    slow.silent = false;
+    await using agent = await start();
+    await eventually(async () => (await rowsOf(agent, "b")).every(({ to }) => to !== undefined));
+    const rows = await rowsOf(agent, "b");
+    expect(rows.map(({ cause }) => cause).toSorted()).toEqual(["agentDown", "agentDown", "bad"]);
+    // Each begins before those before it have ended.
+    let end = rows[0]?.from ?? 0;
+    for (const { from, to = 0 } of rows) {
+      expect(from).toBeLessThanOrEqual(end);
+      end = Math.max(end, to);
+    }
+  },
+);
 
-  const { status, stdout } = await tagferry(["gaps", "-c", `${folder.path}/tagferry.yaml`, "--since", "36500d"]);
+test.runIf(has.signals)(
+  "gaps of a stopped agent are read from its data directory, and its downtime is one of them",
+  async () => {
+    using folder = temporaryFolder();
+    await end(await recorded(`${folder.path}/data`));
+    writeFileSync(`${folder.path}/tagferry.yaml`, configOf(folder.path, 1));
 
-  expect(stdout.split("\n").map((line) => line.replaceAll(/ {2,}/g, " | "))).toEqual([
-    expect.stringContaining(" | from | to | how long"),
-    expect.stringMatching(/2026-01-01T00:02:20Z \| \w+ \| line3 \| all \| open \| agent down: the agent was stopped/),
-    expect.stringMatching(/00:01:20Z \| 2026-01-01T00:02:20Z \| 1m \| line3 \| line3.temp \| lost \| no usable value/),
-    expect.stringMatching(/00:00:10Z \| 2026-01-01T00:01:20Z \| 1m10s \| line3 \| all 3 \| filled \| not connected/),
-    expect.stringMatching(/^3 gaps in the last .*, 1 open, 1 with values lost \(.*data\/gaps, no agent answers\)$/),
-    "",
-  ]);
-  expect(status).toBe(0);
-});
+    const { status, stdout } = await tagferry(["gaps", "-c", `${folder.path}/tagferry.yaml`, "--since", "36500d"]);
+
+    expect(stdout.split("\n").map((line) => line.replaceAll(/ {2,}/g, " | "))).toEqual([
+      expect.stringContaining(" | from | to | how long"),
+      expect.stringMatching(/2026-01-01T00:02:20Z \| \w+ \| line3 \| all \| open \| agent down: the agent was stopped/),
+      expect.stringMatching(
+        /00:01:20Z \| 2026-01-01T00:02:20Z \| 1m \| line3 \| line3.temp \| lost \| no usable value/,
+      ),
+      expect.stringMatching(/00:00:10Z \| 2026-01-01T00:01:20Z \| 1m10s \| line3 \| all 3 \| filled \| not connected/),
+      expect.stringMatching(/^3 gaps in the last .*, 1 open, 1 with values lost \(.*data\/gaps, no agent answers\)$/),
+      "",
+    ]);
+    expect(status).toBe(0);
+  },
+);
 
 test("a killed agent records its downtime", async () => {
   using folder = temporaryFolder();

@@ -5,6 +5,7 @@ import { type GapRecord, openGapRecord } from "../../src/agent/gaps/gap-record.t
 import { type SourceGaps, sourceGaps } from "../../src/agent/gaps/source-gaps.ts";
 import type { TagGap } from "../../src/core/gap.ts";
 import { type EpochMicros, epochMicros } from "../../src/core/point.ts";
+import type { ReadPlace } from "../../src/core/reading.ts";
 import type { Reading, Source, TagId } from "../../src/core/source.ts";
 import { ManualClock, type TestRuntime, testRuntime } from "./runtime.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
@@ -27,6 +28,8 @@ export interface GapStory {
 }
 
 export const gapSource = { name: "line", tags: 10_000 };
+/** The place of the readings that `read` delivers. */
+export const polledPlace: ReadPlace = { tag: 0 as TagId, captures: {}, address: "a" }; // the first tag
 export const connected: Pick<Source, "retainedBy" | "recovery" | "polled"> = {};
 
 /** Starts at 2026-01-01 with a source that is online and has just been read. */
@@ -95,9 +98,7 @@ export async function gapStory(dataDir: string): Promise<GapStory> {
 
 export function readingAt(time: EpochMicros): Reading {
   return {
-    tag: 0 as TagId, // the first tag
-    captures: {},
-    address: "a",
+    ...polledPlace,
     value: 1,
     time: epochMicros(time),
     clock: "agent",

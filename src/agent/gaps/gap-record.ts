@@ -40,8 +40,11 @@ export async function openGapRecord(folder: string, sources: readonly string[], 
     const end = life.former?.time ?? 0;
     for (const gap of rows.all())
       if (gap.source !== undefined && !sources.includes(gap.source)) sourceRemoved(gap.source);
-      else if (gap.to === undefined && !isOutage(gap))
-        advance(gap.id, "ends", { to: epochMicros(Math.max(gap.from, end)) });
+      else if (gap.to === undefined && !isOutage(gap)) {
+        // The device may have kept what could not be stored: the next connection decides.
+        const event = gap.cause === "buffer" ? "connected" : "ends";
+        advance(gap.id, event, { to: epochMicros(Math.max(gap.from, end)) });
+      }
   }
 
   function settle(gap: Gap): void {

@@ -29,6 +29,8 @@ export function gapResolution(record: GapRecord, id: number) {
   /** Earliest reported begins: `near` of tags with a value within `edgeUs` before the row, `far` of the others. */
   let near = Number.POSITIVE_INFINITY;
   let far = Number.POSITIVE_INFINITY;
+  /** Latest reported end, or arrival of that report if the device's clock is ahead. */
+  let latest = 0;
   /** Intervals being recovered, by Input ID. */
   const recovering = new Map<string, readonly Interval[]>();
   const lost = new Map<string, Loss>();
@@ -103,7 +105,10 @@ export function gapResolution(record: GapRecord, id: number) {
     wasOver = over;
     if ((!over && current()?.state === "filling") || recovering.size > 0) {
       const names = [recovering.keys(), asked.keys()].values().flatMap((each) => each);
-      return become("asked", asking, unfilled(), some(recovering.size + asked.size + askedBefore, names));
+      const inRecovery = some(recovering.size + asked.size + askedBefore, names);
+      // Before the driver has reported anything, the row does not change.
+      if (inRecovery || lost.size > 0) become("asked", asking, unfilled(), inRecovery);
+      return;
     }
     for (const input of asked) lost.set(input, { intervals: [all()], reason: unreported });
     lostBefore += askedBefore;
@@ -142,14 +147,17 @@ export function gapResolution(record: GapRecord, id: number) {
         from === to || begin === end ? begin <= to && end >= from : begin < to && end > from,
       );
     },
-    /** `floor`: end of the previous row. Values missing before it belong to that row. */
-    take(input: string, { state, reason, from, to }: TagGap, floor: number): void {
+    /** `floor`: end of the previous row. Values missing before it belong to that row. `now`: time of the report. */
+    take(input: string, { state, reason, from, to }: TagGap, floor: number, now: EpochMicros): void {
       const row = current();
       if (!row) return;
       news = true;
       hear(input, state);
       const interval: Interval = [from, to];
       const open = recovering.get(input) ?? [];
+      // A tag that is polled gets its first value after the connection, but not long after it.
+      const isFirst = open.length === 0 && state !== "filled" && now - (row.to ?? now) <= edgeUs;
+      if (isFirst) latest = Math.max(latest, Math.min(to, now));
       const { intervals: missing = [], reason: before = reason } = lost.get(input) ?? {};
       keep(recovering, input, state === "open" ? joined(open, interval) : without(open, interval), (left) => left);
       if (state === "lost") lost.set(input, { intervals: atMost(mostLost, joined(missing, interval)), reason });
@@ -163,8 +171,9 @@ export function gapResolution(record: GapRecord, id: number) {
       if (from < earliest) far = Math.min(far, begin);
       else near = Math.min(near, begin);
       const known = Math.min(began, near === Number.POSITIVE_INFINITY ? far : near);
-      const end = tags === undefined ? epochMicros(Math.max(to, row.to ?? to)) : row.to;
-      record.change(id, { from: epochMicros(known), to: end });
+      const until = tags === undefined ? to : state === "lost" ? latest : 0;
+      const end = row.to === undefined ? until : Math.max(until, row.to);
+      record.change(id, { from: epochMicros(known), to: epochMicros(end) });
     },
     /** Writes the names of the reported tags to the row, if the row covers only those. */
     flush(): void {
@@ -241,7 +250,7 @@ export function gapResolutions(record: GapRecord, source: string) {
     },
 
     /** Handles the report of a tag whose clock may be up to `behindUs` behind the agent's. */
-    take(input: string, report: TagGap, behindUs: number): void {
+    take(input: string, report: TagGap, behindUs: number, now: EpochMicros): void {
       // A row that awaits this tag gets the report, however far the clocks are apart now.
       const near = gaps.filter((gap) => gap.isNear(report, behindUs) || gap.awaits(input, report));
       // A clock that is ahead puts the report behind all rows. Then it is unknown which of them it belongs to.
@@ -252,7 +261,7 @@ export function gapResolutions(record: GapRecord, source: string) {
       const ends = concerned.map(({ row }) => row?.to ?? 0).toSorted((a, b) => a - b);
       for (const gap of concerned) {
         const { from = 0 } = gap.row ?? {};
-        gap.take(input, report, ends.findLast((to) => to <= from) ?? 0);
+        gap.take(input, report, ends.findLast((to) => to <= from) ?? 0, now);
       }
     },
 

@@ -6,17 +6,16 @@ import type { Runtime } from "../../core/runtime.ts";
 import type { Captures, Delivery, Source, TagId } from "../../core/source.ts";
 import { latestReadings } from "../../lib/readings/reading-batch.ts";
 import { formatDuration } from "../../lib/time/duration.ts";
+import { bufferHold, settledAfterMs } from "./buffer-hold.ts";
+import { firstReadings } from "./first-readings.ts";
 import type { GapRecord } from "./gap-record.ts";
 import { type GapResolution, gapResolution, gapResolutions } from "./gap-resolution.ts";
 import { isOutage } from "./gap-rows.ts";
+import { hungAfterMs, promptSave } from "./prompt-save.ts";
 import { type FailureCause, tagFailures } from "./tag-failures.ts";
 
 /** Longest time between a loss and its detection. A gap begins with the last value, but at most this much earlier. */
 const noticedWithinUs = 60e6;
-/** After a connection, a source delivers its first values and reports the missing ones within this time. */
-const settledAfterMs = 15_000;
-/** A disk that has not answered for this long counts as hung, and a process that has not run as suspended. */
-const hungAfterMs = 5_000;
 /** A step later than this after the first connection is not the initial setting of the clock. */
 const settingMs = 600_000;
 
@@ -42,25 +41,30 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
   let inputOf: (tag: TagId, captures: Captures, address?: string) => string | undefined = () => undefined;
   /** How old the newest value of the last delivery was at arrival. The device's clock may be behind by this much. */
   let behindUs = 0;
-  /** The gap record has been unwritable for so long that deliveries no longer wait for it. */
-  let hung = false;
   let disposed = false;
   let connectedAtMs = 0;
   /** Begin of the outage whose values were kept, and come with this connection. Undefined: none were kept. */
   let keptFrom: EpochMicros | undefined;
-  let settled = true;
+  /** Whether the driver has reported what values are missing since the last outage. */
+  let settled = false;
   let outage: GapResolution | undefined;
   /** End of the last suspension during an outage, which ends with the first value after it. Undefined: there was none. */
   let resumedAt: EpochMicros | undefined;
-  let bufferRow: number | undefined;
-  let storingSinceMs: number | undefined;
   /** Begin of a suspension in which the lease of the source was lost. Undefined: there was none. */
   let leftAt: EpochMicros | undefined;
+  /** The last suspension whose values the broker or server kept. They have come once the connection outlives it. */
+  let kept: { readonly from: EpochMicros; readonly untilMs: number } | undefined;
   let connection: Connection | undefined;
   /** When the `agentDown` gap ended, on the monotonic clock. The wall clock may not have been set by then. */
   let backAt: { readonly gap: GapResolution; readonly ms: number } | undefined;
+  const saved = promptSave(record, source, runtime);
+  const hold = bufferHold(record, { source, tags, lastReceived: () => lastReceived }, runtime.clock);
   const resolutions = gapResolutions(record, source);
   const failures = tagFailures(record, source, runtime.clock);
+  const firsts = firstReadings(
+    { failures, inputOf: (reading) => inputOfPlace(reading), ended: endFirsts },
+    runtime.clock,
+  );
   /** Up to when everything was recorded, as far as known. */
   let lastReceived: EpochMicros = runtime.clock.now();
   /** When the process last showed that it runs, in monotonic milliseconds. */
@@ -68,12 +72,6 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
   begin();
   record.life.runs(source, accountedUpTo);
   const ticking = record.eachSecond(tick);
-
-  /** The source does not read while the buffer fails. */
-  function bufferHeld(reason: string): void {
-    const row = { source, cause: "buffer", reason, from: lastReceived, tags } as const;
-    bufferRow ??= record.add("begins", { ...row, inputs: [] });
-  }
 
   function connectedSince(): number {
     const { clock } = runtime;
@@ -113,14 +111,19 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
     const silentMs = clock.monotonic() - ranMs;
     ranMs += silentMs;
     if (silentMs < hungAfterMs) return;
-    if (storingSinceMs !== undefined) storingSinceMs += silentMs;
+    firsts.end();
+    hold.suspended(silentMs);
     const to = clock.now();
     if (outage) resumedAt = to;
-    if (!connection || outage || bufferRow !== undefined) return;
+    if (!connection || outage || hold.isOpen) return;
     const from = epochMicros(Math.max(lastReceived, to - silentMs * 1_000));
     // The next reader has a row for this time: another agent, or this one if no other has read.
     if (shared?.isHeld() === false) leftAt ??= from;
-    if (leftAt !== undefined || connection.retainedBy !== undefined) return;
+    if (leftAt !== undefined) return;
+    if (connection.retainedBy !== undefined) {
+      kept = { from: recordedUpTo(silentMs), untilMs: ranMs + noticedWithinUs / 1_000 };
+      return;
+    }
     const reason = `the agent was suspended for ${formatDuration(1_000 * Math.round(silentMs / 1_000))}`;
     record.add("ends", { source, cause: "agentDown", reason, from, to, tags, inputs: [] });
     lastReceived = to;
@@ -135,34 +138,59 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
     return gapResolution(record, id);
   }
 
+  /** Since when kept values may still come, at present or some time ago. Undefined: they have come. */
+  function keptSince(agoMs = 0): EpochMicros | undefined {
+    const ofSuspension = kept && runtime.clock.monotonic() - agoMs < kept.untilMs ? kept.from : undefined;
+    return [ofSuspension, hold.waitsSince].filter((each) => each !== undefined).sort((a, b) => a - b)[0];
+  }
+
+  /** Up to when everything is recorded if the connection, with all that the device keeps, is lost now or was then. */
+  function recordedUpTo(agoMs = 0): EpochMicros {
+    const upTo = Math.max(lastReceived, runtime.clock.now() - agoMs * 1_000 - noticedWithinUs);
+    return epochMicros(Math.min(upTo, keptSince(agoMs) ?? upTo));
+  }
+
   /** Up to when everything is recorded. Values that are read, but not on disk yet, would be lost with the process. */
   function accountedUpTo(): EpochMicros {
+    // A heartbeat may be due before the first tick after a suspension.
+    runs();
     if (leftAt !== undefined) return leftAt;
     const { row } = outage ?? {};
     if (row?.to === undefined && row) return row.from;
-    return connection ? epochMicros(Math.max(lastReceived, runtime.clock.now() - noticedWithinUs)) : lastReceived;
+    return connection ? recordedUpTo() : lastReceived;
+  }
+
+  function inputOfPlace({ tag, captures, address }: Pick<TagGap, "tag" | "captures" | "address">): string | undefined {
+    return inputOf(tag, captures, address);
   }
 
   function take(gap: TagGap): void {
-    const input = inputOf(gap.tag, gap.captures, gap.address);
+    const input = inputOfPlace(gap);
     // Tags without an Input ID are not recorded, so they have no gaps.
-    if (input !== undefined) resolutions.take(input, gap, behindUs);
+    if (input !== undefined) resolutions.take(input, gap, behindUs, runtime.clock.now());
   }
 
   function tick(): void {
     runs();
+    firsts.endIfOver();
     failures.flush();
     const { clock } = runtime;
     if (backAt && clock.monotonic() - backAt.ms > settingMs) backAt = undefined;
     if (backAt) backAt.gap.notBefore(clock.now() - (clock.monotonic() - backAt.ms) * 1_000);
-    const storingMs = clock.monotonic() - (storingSinceMs ?? Number.POSITIVE_INFINITY);
-    if (storingMs >= hungAfterMs) bufferHeld("the disk does not answer");
+    hold.check();
     if (connection) settled ||= clock.monotonic() - connectedAtMs >= settledAfterMs;
     resolutions.settle(settled);
     resolutions.forget();
   }
 
-  /** The values come again: `to` is the time of the connection or, if the source is polled, of the first value. */
+  /** Ends an outage of a polled source. Tags without a reading have no row from the returned time on. */
+  function endFirsts(to: EpochMicros): EpochMicros {
+    if (!outage || !connection) return epochMicros(connectedSince());
+    endOutage(connection, to);
+    return to;
+  }
+
+  /** The values come again: `to` is the time of the connection or, if the source is polled, of the first readings. */
   function endOutage({ recovery }: Connection, to: EpochMicros): void {
     const { clock } = runtime;
     const ended = outage;
@@ -193,7 +221,9 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
       connection = connected;
       connectedAtMs = runtime.clock.monotonic();
       lastReceived = runtime.clock.now();
-      if (!outage || !connected.polled) endOutage(connected, lastReceived);
+      const { polled = [] } = connected;
+      if (!outage || polled.length === 0) endOutage(connected, lastReceived);
+      firsts.begin(polled.flatMap((place) => inputOfPlace(place) ?? []));
     },
     /** Called after the readings are on disk. */
     delivered(delivery: Pick<Delivery, "readings" | "batches" | "gaps">): void {
@@ -202,14 +232,10 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
       const now = runtime.clock.now();
       lastReceived = now;
       let newest = 0;
-      let first: number = now;
-      for (const { time, historical } of latestReadings(delivery)) {
-        if (historical) continue;
-        newest = Math.max(newest, time);
-        first = Math.min(first, time);
-      }
+      for (const { time, historical } of latestReadings(delivery)) if (!historical) newest = Math.max(newest, time);
       // A value that was read before a suspension of the process is on disk only after it.
-      if (connection && outage) endOutage(connection, epochMicros(Math.min(now, Math.max(first, resumedAt ?? first))));
+      if (connection && (outage || firsts.areAwaited))
+        firsts.take(delivery.readings, (time) => epochMicros(Math.min(now, Math.max(time, resumedAt ?? time))));
       // Values measured after the newest one have not arrived yet.
       if (newest <= now && newest > now - noticedWithinUs) {
         lastReceived = epochMicros(newest);
@@ -220,52 +246,32 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
       failures.flush();
     },
     /** True once reported losses are on disk. False if the disk rejects the write or hangs for 5 s. Never rejects. */
-    async written(): Promise<boolean> {
+    written(): Promise<boolean> {
       resolutions.settle(settled);
-      const saving = record.save();
-      // `saving` waits for the hung write before it.
-      if (hung) return false;
-      const waiting = new AbortController();
-      const answered = await Promise.race([
-        saving,
-        runtime.clock.sleep(hungAfterMs, waiting.signal).then(
-          () => undefined,
-          () => undefined,
-        ),
-      ]);
-      waiting.abort();
-      if (answered !== undefined) return answered;
-      hung = true;
-      runtime.log.warn({ part: "gaps", source }, "the disk of the gap record does not answer");
-      void saving.then(() => {
-        hung = false;
-      });
-      return false;
+      return saved();
     },
     lost(error: unknown): void {
-      const { clock } = runtime;
       // After a suspension the driver may notice the loss before the next tick.
       runs();
+      const upTo = recordedUpTo();
+      firsts.lost();
       connection = undefined;
+      settled = false;
+      const undecided = hold.lost();
+      if (undecided !== undefined) resolutions.add(gapResolution(record, undecided));
       if (outage || leftAt !== undefined) return;
-      const from = epochMicros(Math.max(lastReceived, clock.now() - noticedWithinUs));
-      outage = open("disconnected", reasonOf(error), from);
+      outage = open("disconnected", reasonOf(error), upTo);
+      kept = undefined;
     },
     /** Points are being appended to the buffer. */
     storing(): void {
-      storingSinceMs ??= runtime.clock.monotonic();
+      hold.storing();
     },
     /** Called with the error when points cannot be stored, and with undefined when they can again. */
     bufferFailed(error: AgentError | undefined): void {
-      storingSinceMs = undefined;
+      if (!error) hold.stored(connection);
       // After disposal no other event would end the row.
-      if (error && !disposed) bufferHeld(error.message);
-      if (error || bufferRow === undefined) return;
-      const retainedBy = connection?.retainedBy;
-      const to = runtime.clock.now();
-      if (retainedBy) record.advance(bufferRow, "retained", { to, outcome: `${retainedBy} kept them` });
-      else record.advance(bufferRow, "ends", { to });
-      bufferRow = undefined;
+      else if (!disposed) hold.failed(error);
     },
     /** An input gives no usable value. `since`: when it last did; undefined: unknown, or never. */
     failed(input: string, since: EpochMicros | undefined, cause: FailureCause, reason: string): void {
@@ -280,14 +286,15 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
     [Symbol.dispose](): void {
       // A suspension may end with the lease of the source, before the next tick.
       runs();
+      firsts.lost();
       disposed = true;
       ticking[Symbol.dispose]();
       resolutions.settle(false);
       failures.end();
-      if (bufferRow !== undefined) record.advance(bufferRow, "ends", { to: runtime.clock.now() });
+      hold.end(connection);
       // The agent that reads the source next records the time from here on.
       if (shared) outage?.ended(runtime.clock.now());
-      record.life.stopped(source, leftAt ?? runtime.clock.now());
+      record.life.stopped(source, leftAt ?? keptSince() ?? runtime.clock.now());
     },
   };
 }

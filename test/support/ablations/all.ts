@@ -6,6 +6,7 @@ import { bufferAccountAblations } from "./buffer-counters.ts";
 import { bufferDamageAblations } from "./buffer-damage.ts";
 import { clusterAblations } from "./cluster.ts";
 import { discoverAblations } from "./discover.ts";
+import { gapAblations } from "./gaps.ts";
 import { mappingAblations } from "./mapping.ts";
 import { modbusAblations } from "./modbus.ts";
 import { mqttAblations } from "./mqtt.ts";
@@ -18,6 +19,7 @@ import { uploadAblations } from "./upload.ts";
 
 export const ablations: readonly Ablation[] = [
   ...agentAblations,
+  ...gapAblations,
   ...clusterAblations,
   ...streamAblations,
   ...mappingAblations,

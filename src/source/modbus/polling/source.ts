@@ -182,7 +182,7 @@ export function modbusSource(
         closing.abort();
       }
     },
-    polled: targets.length > 0,
+    polled: targets.flatMap(({ spans }) => spans.flatMap(({ values }) => values)),
     warnings: () => link.disturbances,
     details() {
       const elapsed = Math.max(1, clock.monotonic() - startedAt);

@@ -58,6 +58,36 @@ test("the named tag is the unfilled one", () =>
     expect(gaps(story)[0]?.unfilled).toEqual({ tags: 1, inputs: ["tag2"] });
   }));
 
+test("a tag that is polled for the first time seconds after the connection has its missing values in the row", () =>
+  withStory(async (story) => {
+    const [from, connectedAt] = await outageOf(story);
+    const to = await story.later(7_000);
+    // The device's clock is ahead: its time counts up to the arrival of the value.
+    story.source.delivered({ readings: [], gaps: [tagGap(1, "open", from, to), tagGap(2, "open", from, to + 30e6)] });
+    await story.later(2_000);
+    expect(gaps(story)).toMatchObject([{ from, to: connectedAt }]);
+    story.source.delivered({
+      readings: [],
+      gaps: [tagGap(1, "filled", from, to), tagGap(2, "lost", from, to + 30e6, "no history")],
+    });
+    await story.later(20_000);
+    expect(gaps(story)).toMatchObject([{ from, to, state: "partly", unfilled: { inputs: ["tag2"] } }]);
+  }));
+
+test("a tag whose values of an earlier outage are lost at last does not lengthen the row of that outage", () =>
+  withStory(async (story) => {
+    const [from, to] = await outageOf(story);
+    story.source.delivered({ readings: [], gaps: [tagGap(1, "open", from, to)] });
+    await story.later(600_000);
+    story.read();
+    await story.restart({ killed: false, afterMs: 5_000 });
+    const again = story.clock.now();
+    story.source.online(history);
+    story.source.delivered({ readings: [], gaps: [tagGap(1, "lost", from, again, "no history")] });
+    await story.later(20_000);
+    expect(gaps(story)).toMatchObject([{ to: again }, { from, to }]);
+  }));
+
 test("lost seconds of a gap are counted once", () =>
   withStory(async (story) => {
     const first = await outageOf(story);

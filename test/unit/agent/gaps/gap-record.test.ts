@@ -1,5 +1,5 @@
 // The gap record: every interval in which tags were not recorded is a row, and one outage is one row.
-import { appendFileSync, readFileSync, statSync } from "node:fs";
+import { appendFileSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { bufferGaps } from "../../../../src/agent/gaps/buffer-gaps.ts";
@@ -11,11 +11,13 @@ import { AgentError } from "../../../../src/core/errors.ts";
 import type { TagGap } from "../../../../src/core/gap.ts";
 import { type EpochMicros, epochMicros } from "../../../../src/core/point.ts";
 import { eventually } from "../../../support/eventually.ts";
-import { connected, gapSource, readingAt, tagGap, withStory } from "../../../support/gap-story.ts";
+import { connected, gapSource, polledPlace, readingAt, tagGap, withStory } from "../../../support/gap-story.ts";
+import { expectMode } from "../../../support/platform.ts";
 import { ManualClock, testRuntime } from "../../../support/runtime.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";
 
 const unreachable = new AgentError("SOURCE_UNREACHABLE", "10.0.0.5:4840 does not answer");
+const full = new AgentError("BUFFER_UNAVAILABLE", "no space left on the disk");
 
 test("an outage of ten thousand tags is one row, from the last reading to the next connection", () =>
   withStory(async (story) => {
@@ -35,12 +37,12 @@ test("an outage of a polled source ends with its first value, also if other conn
   withStory(async (story) => {
     story.source.lost(unreachable);
     await story.later(10_000);
-    story.source.online({ polled: true });
+    story.source.online({ polled: [polledPlace] });
     await story.later(3_000);
     expect(story.rows()).toEqual(["line disconnected 0- all 10000 open"]);
     story.source.lost(unreachable);
     await story.later(2_000);
-    story.source.online({ polled: true });
+    story.source.online({ polled: [polledPlace] });
     const read = readingAt(await story.later(4_000));
     await story.later(500);
     story.source.delivered({ readings: [read] });
@@ -51,7 +53,7 @@ test("a suspension between the first value of a polled source after an outage an
   withStory(async (story) => {
     story.source.lost(unreachable);
     await story.later(10_000);
-    story.source.online({ polled: true });
+    story.source.online({ polled: [polledPlace] });
     const read = readingAt(await story.later(500));
     await story.clock.suspend(20_000);
     story.source.delivered({ readings: [read] });
@@ -63,7 +65,7 @@ test("a polled source that answers with no usable value after an outage has no t
   withStory(async (story) => {
     story.source.lost(unreachable);
     await story.later(10_000);
-    story.source.online({ polled: true });
+    story.source.online({ polled: [polledPlace] });
     const time = await story.later(1_000);
     story.source.failed("tag1", epochMicros(time - 11e6), "bad", "unit 1 did not answer within 1s");
     story.source.delivered({ readings: [{ ...readingAt(time), value: undefined, quality: "bad" }] });
@@ -199,6 +201,18 @@ test("tags that fail and recover together share a row; a tag that recovers soone
     expect(story.rows()).toEqual(["line bad 9-40 a+c lost", "line bad 9-30 b lost"]);
   }));
 
+test("a row of failing tags never claims the whole source, whenever the agent ends", () =>
+  withStory(async (story) => {
+    const since = await story.later(10_000);
+    story.source.failed("a", since, "bad", "unit 3 does not answer");
+    // The points of the delivery are being stored.
+    expect(await story.record.save()).toBe(true);
+    expect([...(await readGapFolder(story.folder)).gaps.values()]).toEqual([]);
+    story.read();
+    expect(await story.record.save()).toBe(true);
+    expect([...(await readGapFolder(story.folder)).gaps.values()]).toMatchObject([{ inputs: ["a"], state: "open" }]);
+  }));
+
 test("a tag that fails repeatedly gets some rows and then one row that counts", () =>
   withStory(async (story) => {
     for (let i = 0; i < 50; i++) {
@@ -212,6 +226,27 @@ test("a tag that fails repeatedly gets some rows and then one row that counts", 
     expect(gaps.reduce((sum, { times }) => sum + times, 0)).toBe(50);
     expect(gaps.reduce((sum, { intervals = [] }) => sum + Math.max(1, intervals.length), 0)).toBe(50);
     expect(gaps.reduce((sum, { missingMs = 0 }) => sum + missingMs, 0)).toBe(50_000);
+  }));
+
+test("a row that counts hundreds of failures names at most 200 times, which cover every one of them", () =>
+  withStory(async (story) => {
+    const failures: [EpochMicros, EpochMicros][] = [];
+    for (let i = 0; i < 300; i++) {
+      const from = await story.later(1_000);
+      story.source.failed("a", from, "bad", "no answer");
+      story.read();
+      const to = await story.later(1_000);
+      story.source.recovered("a", to);
+      story.read();
+      failures.push([from, to]);
+    }
+    const { gaps } = story.record.list(0, 100);
+    expect(gaps.reduce((sum, { times }) => sum + times, 0)).toBe(300);
+    expect(gaps.reduce((sum, { missingMs = 0 }) => sum + missingMs, 0)).toBe(300_000);
+    expect(Math.max(...gaps.map(({ intervals = [] }) => intervals.length))).toBe(200);
+    const named = gaps.flatMap(({ intervals, from, to = from }) => intervals ?? [[from, to] as const]);
+    const isNamed = ([from, to]: (typeof failures)[number]) => named.some(([a, b]) => a <= from && b >= to);
+    expect(failures.filter((each) => !isNamed(each))).toEqual([]);
   }));
 
 test("a gap that the device's history fills for some tags is partly filled and names the others", () =>
@@ -431,7 +466,6 @@ test("values discarded by the server are a row of the tags concerned", () =>
 
 test("a time in which points cannot be stored is lost, or filled where the broker keeps the values", () =>
   withStory(async (story) => {
-    const full = new AgentError("BUFFER_UNAVAILABLE", "no space left on the disk");
     for (const retainedBy of [undefined, "the broker"]) {
       story.source.online({ retainedBy });
       story.source.bufferFailed(full);
@@ -439,10 +473,83 @@ test("a time in which points cannot be stored is lost, or filled where the broke
       story.source.bufferFailed(full);
       story.source.bufferFailed(undefined);
     }
+    await story.later(15_000);
     expect(story.rows()).toEqual([
       "line buffer 0-5 all 10000 lost",
       "line buffer 5-10 all 10000 filled the broker kept them",
     ]);
+  }));
+
+test("values that the broker kept while points could not be stored are lost with its session", () =>
+  withStory(async (story) => {
+    story.source.online({ retainedBy: "the broker" });
+    story.source.bufferFailed(full);
+    await story.later(100_000);
+    story.source.bufferFailed(undefined);
+    story.read();
+    expect(story.rows()).toEqual(["line buffer 0-100 all 10000 filling"]);
+    story.source.lost(unreachable);
+    await story.later(10_000);
+    expect(story.rows()[0]).toBe("line buffer 0-100 all 10000 filling");
+    story.source.online(connected);
+    expect(story.rows()).toEqual([
+      "line buffer 0-100 all 10000 lost what happened meanwhile is kept nowhere",
+      "line disconnected 100-110 all 10000 lost what happened meanwhile is kept nowhere",
+    ]);
+  }));
+
+test("a suspension does not count as time in which values that the broker kept have come", () =>
+  withStory(async (story) => {
+    story.source.online({ retainedBy: "the broker" });
+    story.source.bufferFailed(full);
+    await story.later(20_000);
+    story.source.bufferFailed(undefined);
+    story.read();
+    await story.later(8_000);
+    await story.clock.suspend(20_000);
+    story.source.lost(unreachable);
+    await story.later(5_000);
+    story.source.online(connected);
+    expect(story.rows()[0]).toBe("line buffer 0-20 all 10000 lost what happened meanwhile is kept nowhere");
+  }));
+
+test.each([
+  ["stops", false],
+  ["is killed", true],
+])(
+  "values that the broker keeps while points cannot be stored are filled if the agent %s, and its session is continued",
+  (_, killed) =>
+    withStory(async (story) => {
+      story.source.online({ retainedBy: "the broker" });
+      story.source.bufferFailed(full);
+      await story.later(20_000);
+      await eventually(async () => {
+        await story.later(1_000);
+        const { gaps, life } = await readGapFolder(story.folder);
+        return gaps.size > 0 && life?.sources.line !== undefined;
+      });
+      await story.restart({ killed, afterMs: 10_000 });
+      expect(story.rows()[0]).toMatch(/^line buffer 0-\d+ all 10000 filling$/);
+      await story.later(10_000);
+      story.source.online({ recovery: { how: "kept", by: "the broker had kept the session" } });
+      expect(story.record.list(0, 9).gaps.map(({ state }) => state)).toEqual(["filled", "filled"]);
+    }),
+);
+
+test("what a polled source reads while points cannot be stored waits in memory and is no loss, unless the agent ends", () =>
+  withStory(async (story) => {
+    story.source.online({ polled: [polledPlace] });
+    story.read();
+    story.source.bufferFailed(full);
+    await story.later(5_000);
+    story.source.bufferFailed(undefined);
+    expect(story.rows()).toEqual(["line buffer 0-5 all 10000 filled the agent kept them in memory"]);
+    story.read();
+    await story.later(1_000);
+    story.source.bufferFailed(full);
+    await story.later(5_000);
+    await story.restart({ killed: false, afterMs: 1_000 });
+    expect(story.rows()[1]).toBe("line buffer 5-11 all 10000 lost");
   }));
 
 test("a disk that neither stores nor fails is a gap as soon as it hangs", () =>
@@ -496,6 +603,59 @@ test("a suspension between two polls begins when the agent last ran, and counts 
     await story.later(2_000);
     story.source.lost(unreachable);
     expect(story.rows()).toEqual(["line agentDown 50-56 all 10000 lost", "line disconnected 56- all 10000 open"]);
+  }));
+
+test("a suspension is in the record before a heartbeat states that its time is accounted for", () =>
+  withStory(async (story) => {
+    await story.later(3_000);
+    story.read();
+    const suspended = story.clock.now();
+    const resumed = story.clock.suspend(600_000);
+    // The heartbeat may be due before the source notices the suspension.
+    expect(story.source.accountedUpTo).toBe(story.clock.now());
+    expect(story.record.list(0, 9).gaps).toMatchObject([
+      { cause: "agentDown", from: suspended, to: story.clock.now() },
+    ]);
+    await resumed;
+  }));
+
+test("values that the broker kept during a suspension are in the outage that follows, since its session may be gone", () =>
+  withStory(async (story) => {
+    story.source.online({ retainedBy: "the broker" });
+    story.read();
+    await story.clock.suspend(600_000);
+    await story.later(2_000);
+    expect(story.source.accountedUpTo).toBe(story.clock.now() - 602e6);
+    story.source.lost(unreachable);
+    await story.later(5_000);
+    story.source.online(connected);
+    expect(story.rows()).toEqual(["line disconnected 0-607 all 10000 lost what happened meanwhile is kept nowhere"]);
+  }));
+
+test("a connection that outlives a suspension by a minute has received what the broker kept", () =>
+  withStory(async (story) => {
+    story.source.online({ retainedBy: "the broker" });
+    await story.clock.suspend(600_000);
+    for (let i = 0; i < 61; i++) {
+      await story.later(1_000);
+      story.read();
+    }
+    story.source.lost(unreachable);
+    expect(story.rows()).toEqual(["line disconnected 661- all 10000 open"]);
+  }));
+
+test("a gap that was being filled when the agent ended stays so until the source is connected again", () =>
+  withStory(async (story) => {
+    story.source.lost(unreachable);
+    await story.later(10_000);
+    story.source.online({ recovery: { how: "history" } });
+    expect(story.rows()).toEqual(["line disconnected 0-10 all 10000 filling"]);
+    await story.restart({ killed: false, afterMs: 1_000 });
+    await story.later(600_000);
+    expect(story.rows()[0]).toContain("line disconnected 0-10 all 10000 filling");
+    // The driver remembers nothing.
+    story.source.online(connected);
+    expect(story.rows()[0]).toBe("line disconnected 0-10 all 10000 lost what happened meanwhile is kept nowhere");
   }));
 
 /** A source that this agent reads while it holds the lease. No other agent has read it. */
@@ -624,7 +784,7 @@ test("a record torn during a write keeps its other rows, and only its owner can 
     await story.end();
     const file = join(story.folder, "record.ndjson");
     appendFileSync(file, '{"gap":{"id":99,"sou');
-    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expectMode(file, 0o600);
     await story.restart({ killed: true, afterMs: 1_000 });
     story.source.online(connected);
     await story.end();
