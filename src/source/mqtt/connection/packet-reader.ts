@@ -18,7 +18,10 @@ export interface Message extends MessageProperties {
   readonly topic: string;
   /** Empty if the message was skipped. */
   readonly payload: Buffer;
-  /** Bytes of a payload above `maxPayload`, discarded on arrival. Undefined: `payload` is complete. */
+  /**
+   * Bytes of a payload that was discarded on arrival, since it is above `maxPayload` or the properties above their limit.
+   * Undefined: `payload` is complete.
+   */
   readonly skippedBytes?: number | undefined;
   readonly retained: boolean;
   /** Argument for `acknowledge` once the message is on disk. Undefined for QoS 0. */
@@ -52,6 +55,9 @@ export function encodeAcknowledgements(held: readonly HeldPacket[]): Buffer {
 const maxControl = 256 * 1_024;
 /** Largest size of the properties of a PUBLISH (MQTT 5), in bytes. Messages with more are skipped. */
 const maxProperties = 64 * 1_024;
+
+/** Why a message was skipped whose payload is not above `maxPayload`. */
+export const longProperties = `its properties have more than ${maxProperties} bytes`;
 
 const publishType = 3;
 const nothing = Buffer.alloc(0);

@@ -2,7 +2,7 @@
 // samples.
 import type { Metrics } from "../../../core/runtime.ts";
 import type { UnknownAddress } from "../../../core/source.ts";
-import type { Message } from "../connection/packet-reader.ts";
+import { longProperties, type Message } from "../connection/packet-reader.ts";
 import { type TimeFault, timeFaults } from "../decoders/payload-time.ts";
 import { maxTopic } from "../topics/topic-trie.ts";
 
@@ -30,7 +30,8 @@ export class MessageCounts {
 
   noteOversized(topic: string, bytes: number, maxPayload: number): void {
     this.oversized++;
-    this.lastOversized = `${topic}: ${bytes} bytes; maxPayload is ${maxPayload}: raise it, or narrow the topic of the tag`;
+    const why = bytes > maxPayload ? `${bytes} bytes; maxPayload is ${maxPayload}: raise it, or` : `${longProperties}:`;
+    this.lastOversized = `${topic}: ${why} narrow the topic of the tag`;
   }
 
   noteUnnamed(topic: string, path: string): void {

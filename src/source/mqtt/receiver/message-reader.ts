@@ -2,7 +2,7 @@
 import { reasonOf } from "../../../core/errors.ts";
 import type { EpochMicros } from "../../../core/point.ts";
 import { badReading } from "../../../lib/readings/reading-batch.ts";
-import { type Message, payloadBytes } from "../connection/packet-reader.ts";
+import { longProperties, type Message, payloadBytes } from "../connection/packet-reader.ts";
 import { PayloadError } from "../decoders/payload.ts";
 import type { MessageCounts, UnknownTopics } from "../reading/message-counts.ts";
 import type { NameTables } from "../reading/name-tables.ts";
@@ -66,7 +66,7 @@ export function messageReader(parts: ReaderParts): MessageReader {
       const way = wanted[0]?.way;
       if (!way) continue;
       try {
-        checkSize(payloadBytes(message));
+        checkSize(message);
         const document = way.decode(message.payload, arrival);
         if (way.address.decoder === "sparkplugB") {
           if (!sparkplug.read(wanted, message, arrival, sink)) noteUnmatched(message);
@@ -122,8 +122,10 @@ export function messageReader(parts: ReaderParts): MessageReader {
     unknown.note(message);
   }
 
-  function checkSize(bytes: number): void {
+  function checkSize(message: Message): void {
+    const bytes = payloadBytes(message);
     if (bytes > maxPayload) throw new PayloadError(`of ${bytes} bytes is larger than maxPayload, ${maxPayload} bytes`);
+    if (message.skippedBytes !== undefined) throw new PayloadError(`was not read: ${longProperties}`);
   }
 
   return read;

@@ -138,7 +138,9 @@ export function openMessageReceiver(options: MessageReceiverOptions, runtime: Ru
         counts.noteOversized(topic, bytes, maxPayload);
         limitedLog.warn(
           { source, topic, bytes, maxPayload },
-          "a message is larger than maxPayload and was skipped; raise maxPayload or narrow the topic of the tag",
+          bytes > maxPayload
+            ? "a message is larger than maxPayload and was skipped; raise maxPayload or narrow the topic of the tag"
+            : "a message with too long properties was skipped; narrow the topic of the tag",
         );
       }
       queue.put(held, (sink) => read(message, arrival, sink));

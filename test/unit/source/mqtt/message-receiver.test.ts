@@ -91,3 +91,20 @@ test("Sparkplug messages that wait for a missing one are read when the source st
   expect(readings.map(({ value }) => value)).toEqual([1, 3]);
   expect(published).toEqual([]);
 });
+
+test("a message that was skipped for its properties is not reported as too large or as invalid JSON", async () => {
+  const { tags } = mqttConfig({ options: { url: "mqtt://broker" }, tags: [{ topic: "line/1", value: "$.v" }] });
+  const link = { acknowledge() {}, publish() {}, resume() {} };
+  const runtime = testRuntime();
+  const receiver = openMessageReceiver({ source: "hall", tags, maxPayload: 100, requestRebirth: false }, runtime, link);
+  receiver.receive({ topic: "line/1", payload: Buffer.alloc(0), skippedBytes: 7, retained: false, held: undefined });
+
+  const { readings } = await receiver.take(never);
+  expect(readings).toMatchObject([{ reason: "payload was not read: its properties have more than 65536 bytes" }]);
+  expect(receiver.details).toMatchObject({
+    lastOversized: "line/1: its properties have more than 65536 bytes: narrow the topic of the tag",
+  });
+  expect(runtime.lines.map(({ message }) => message)).toEqual([
+    "a message with too long properties was skipped; narrow the topic of the tag",
+  ]);
+});
