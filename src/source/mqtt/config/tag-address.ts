@@ -30,7 +30,8 @@ const implied: Readonly<Partial<Record<MqttTag["format"], Pick<TagAddress, "valu
   },
   lineProtocol: {
     value: path("$[*].value"),
-    time: { at: path("$[*].time"), format: "unixNs", anchor: "first", ...defaultTimeRule },
+    // Nanoseconds, unless the sender was configured for another precision.
+    time: { at: path("$[*].time"), format: "auto", anchor: "first", ...defaultTimeRule },
     capture: { measurement: path("$[*].measurement"), field: path("$[*].field") },
   },
 };
@@ -79,7 +80,8 @@ export function tagPattern(tag: MqttTag): string {
 /** The configured time. Without a configured place, the place and format are those implied by the format. */
 function timeIn(time: MqttTag["time"], own: MqttTag["time"]): MqttTag["time"] {
   if (!time || !own || (time.at ?? time.capture ?? time.property) !== undefined) return time ?? own;
-  return { ...own, unusable: time.unusable, maxAhead: time.maxAhead };
+  const { format, unusable, maxAhead } = time;
+  return { ...own, ...(format !== "auto" && { format }), unusable, maxAhead };
 }
 
 function scopeOf({ format, topic }: MqttTag): SparkplugScope | undefined {

@@ -129,7 +129,10 @@ export const mqttTag = z
       .default(false)
       .describe("JSON may have NaN, Infinity and -Infinity in it, which are no values then."),
     csv: csv.prefault({}).describe("How lines of format csv are written; $[0][1] is the second column of the first."),
-    decimal: z.enum([".", ","]).default(".").describe("Decimal sign in formats number and csv."),
+    decimal: z
+      .enum([".", ","])
+      .default(".")
+      .describe("Decimal sign in formats number and csv. With a comma 1.234 is refused, as it may be 1234."),
     bytes: bytesField.optional().describe("Where the number stands if the payload, or the text at value, is bytes."),
     capture: z
       .record(z.string().regex(/^[A-Za-z_][\w-]*$/, "must be a name of letters, digits, - and _"), payloadPath())

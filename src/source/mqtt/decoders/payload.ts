@@ -146,13 +146,25 @@ export function plainText(payload: Buffer): string {
 // Escaped, since a pure ASCII bundle takes half the memory.
 const withUnit = /^([+-]?[\d.,]+(?:[eE][+-]?\d+)?)(?:\s*[A-Za-z%\u00b0\u00b5\u03a9\u2030][^\d]*)?$/u;
 
+/**
+ * A number with a decimal comma, with a point in its place; any other text unchanged. An error for `1.234`, which is 1234
+ * where the decimal sign is a comma, but may be meant as less than 2.
+ */
+export function withPoint(text: string): string | PayloadError {
+  if (/^[+-]?[1-9]\d{0,2}\.\d{3}$/.test(text))
+    return new PayloadError(`has a point where the decimal sign is a comma: ${text}`);
+  return /^[+-]?\d*,\d+(?:[eE][+-]?\d+)?$/.test(text) ? text.replace(",", ".") : text;
+}
+
 /** Reads decimal numbers, optionally with a unit, and hexadecimal ones. Throws `PayloadError` otherwise. */
 export function numberDecoder(decimal: "." | ","): (payload: Buffer) => number | bigint {
   return (payload) => {
     const text = plainText(payload);
     if (/^0x[0-9a-f]{1,16}$/i.test(text)) return narrow(BigInt(text));
     const digits = withUnit.exec(text)?.[1];
-    const value = digits === undefined ? undefined : parseDecimal(decimal === "," ? digits.replace(",", ".") : digits);
+    const plain = digits !== undefined && decimal === "," ? withPoint(digits) : digits;
+    if (plain instanceof PayloadError) throw plain;
+    const value = plain === undefined ? undefined : parseDecimal(plain);
     if (value === undefined) throw new PayloadError(`is not a number: ${sample(payload)}`);
     return value;
   };

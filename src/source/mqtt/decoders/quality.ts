@@ -81,7 +81,8 @@ export function isGood(found: unknown, good: readonly GoodCode[]): boolean {
   if (text === undefined) return false;
   const number = typeof found === "boolean" || text.trim() === "" ? Number.NaN : Number(text);
   return good.some((each) => {
-    if ("code" in each) return each.code === text;
+    // A number is one code, however it is written: 192, 192.0 or 0xC0.
+    if ("code" in each) return each.code === text || (each.code.trim() !== "" && Number(each.code) === number);
     if ("from" in each) return number >= each.from && number <= each.to;
     // Compares 32 bits, so signed and unsigned status codes are equal.
     return Number.isInteger(number) && (number & each.mask) >>> 0 === each.value >>> 0;

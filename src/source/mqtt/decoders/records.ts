@@ -4,7 +4,7 @@ import type { EpochMicros } from "../../../core/point.ts";
 import { type CellReader, csvRows } from "../../../lib/values/csv.ts";
 import { parseDecimal } from "../../../lib/values/decimal-text.ts";
 import { jsonDocument } from "./json.ts";
-import { ElementList, lineCount, PayloadError, sample, utf8 } from "./payload.ts";
+import { ElementList, lineCount, PayloadError, sample, utf8, withPoint } from "./payload.ts";
 
 export interface CsvOptions {
   readonly separator: string;
@@ -15,19 +15,20 @@ export interface CsvOptions {
 
 /**
  * Rows: `$[0][1]` is the second column of the first line; with a header, `$[0].temp` is a named column. Empty fields
- * and lines are omitted. Fields are texts; a decimal comma in numbers becomes a point. A malformed row is a
- * `PayloadError`.
+ * and lines are omitted. Fields are texts; a decimal comma in numbers becomes a point. A malformed row, or number
+ * (`withPoint`), is a `PayloadError`.
  */
 export function csvDecoder({ separator, header, decimal }: CsvOptions): (payload: Buffer) => unknown {
   return (payload) => {
     const rows = new ElementList();
-    let names: readonly (string | undefined)[] | undefined;
+    let names: readonly (string | PayloadError | undefined)[] | undefined;
+    const named = (text: unknown, i: number) => [typeof names?.[i] === "string" ? names[i] : String(i), text] as const;
     let fault: PayloadError | undefined;
-    const field: CellReader<string | undefined> = (text, _line, _column, wrong) => {
+    const field: CellReader<string | PayloadError | undefined> = (text, _line, _column, wrong) => {
       if (wrong) fault ??= new PayloadError(`is not CSV: ${sample(Buffer.from(text))} ${wrong}`);
       const trimmed = text.trim();
       if (trimmed === "") return undefined;
-      return decimal === "," && /^[+-]?\d*,\d+$/.test(trimmed) ? trimmed.replace(",", ".") : trimmed;
+      return decimal === "," ? withPoint(trimmed) : trimmed;
     };
     const lines = utf8(payload);
     for (const row of csvRows(lines, separator, field)) {
@@ -39,7 +40,7 @@ export function csvDecoder({ separator, header, decimal }: CsvOptions): (payload
       else
         rows.add(() => {
           if (found) throw found;
-          return [names ? Object.fromEntries(row.map((text, i) => [names?.[i] ?? String(i), text])) : row];
+          return [names ? Object.fromEntries(row.map(named)) : row];
         });
     }
     return rows.all(lineCount(lines) - (names ? 1 : 0));
@@ -47,8 +48,8 @@ export function csvDecoder({ separator, header, decimal }: CsvOptions): (payload
 }
 
 /**
- * One record per field: `measurement`, `tags`, `field`, `value` and, if given, `time` in nanoseconds since 1970. A
- * malformed line is a `PayloadError`.
+ * One record per field: `measurement`, `tags`, `field`, `value` and, if given, `time` as a text. A malformed
+ * line is a `PayloadError`.
  */
 export function lineProtocolRecords(payload: Buffer): unknown {
   const text = utf8(payload);
@@ -145,10 +146,13 @@ const record = z.object({
 /** A record with any base, valid or not. */
 const withBases = z.record(z.string(), z.unknown()).refine((each) => "bn" in each || "bt" in each || "bv" in each);
 
-/** A bigint is beyond the exact range of doubles. */
+/** `value + base` with the decimals of the longer one: 0.2 and 0.1 give 0.3. A bigint is beyond the exact range. */
 function withBase(value: unknown, base: number): unknown {
-  if (base === 0) return value;
-  return typeof value === "number" || typeof value === "bigint" ? Number(value) + base : value;
+  if (base === 0 || (typeof value !== "number" && typeof value !== "bigint")) return value;
+  const sum = Number(value) + base;
+  const terms = [String(value), String(base)];
+  if (terms.some((term) => term.includes("e"))) return sum;
+  return Number(sum.toFixed(Math.max(...terms.map((term) => term.split(".")[1]?.length ?? 0))));
 }
 
 /** Smaller times are relative to now, in seconds (RFC 8428, 4.5.3). */

@@ -28,7 +28,9 @@ const none: readonly TopicCapture[] = [];
 export function parseTopicTemplate(text: string): TopicTemplate | string {
   if (text === "") return "not be empty";
   if (Buffer.byteLength(text) > 65_535) return "be at most 65,535 bytes long";
-  if (text.includes("\0")) return "not contain a null character";
+  // A broker may answer such a filter by closing the connection (MQTT 5, 1.5.4), which costs all tags of the source.
+  if (/[\p{Cc}\p{Noncharacter_Code_Point}]/u.test(text))
+    return "not contain a control character, such as a tab or a line break";
   const captures: TopicCapture[] = [];
   const all = text.split("/");
   const shared = all[0] === "$share" ? all.splice(0, 2) : [];

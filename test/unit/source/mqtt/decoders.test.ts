@@ -36,6 +36,11 @@ test.each([
   ["21.5 °C", ".", 21.5],
   ["1.013,25 hPa", ",", undefined],
   ["12,5", ",", 12.5],
+  ["1,5e-3", ",", 0.0015],
+  ["1.5", ",", 1.5],
+  ["1.234", ",", undefined],
+  ["-12.345", ",", undefined],
+  ["1.234", ".", 1.234],
   ["-7%", ".", -7],
   ["0x1F", ".", 31],
   ["0xFFFFFFFFFFFFFFFF", ".", 18_446_744_073_709_551_615n],
@@ -51,6 +56,13 @@ test.each([
   const read = () => numberDecoder(decimal)(Buffer.from(payload));
   if (value === undefined) expect(read).toThrow(PayloadError);
   else expect(read()).toBe(value);
+});
+
+test("in CSV with decimal commas a number with a point and three digits is an error of its field alone", () => {
+  const [row] = decode("csv", Buffer.from("1.234;1,5E-3;0.125;1767225600.25"), { separator: ";", decimal: "," }) as [
+    unknown[],
+  ];
+  expect(row).toEqual([expect.any(PayloadError), "1.5E-3", "0.125", "1767225600.25"]);
 });
 
 test("lines of CSV are rows, or objects by the names in the first line", () => {
@@ -94,6 +106,19 @@ test("quotes enclose the text of a field in line protocol, with all its lines, a
   for (const broken of ['a s="open 1\nb v=1', "a\nb v=1", 'a s="1\n2",v=x 1\nb v=1'])
     expect(decode("lineProtocol", Buffer.from(broken))).toEqual([expect.any(PayloadError), next]);
   expect(() => decode("lineProtocol", Buffer.from("a\nv=1"))).toThrow(PayloadError);
+});
+
+test("a base value of SenML adds no binary rounding error", () => {
+  const sums = [
+    [0.2, 0.1, 0.3],
+    [1.1, 0.1, 1.2],
+    [-5, 0.25, -4.75],
+    [23.10000038146973, 20, 43.10000038146973],
+    [9_007_199_254_740_991, 1, 9_007_199_254_740_992],
+    [1e-7, 1, 1.0000001],
+  ];
+  const pack = sums.map(([v, bv]) => ({ n: "a", bv, v }));
+  expect(decode("senml", Buffer.from(JSON.stringify(pack)))).toMatchObject(sums.map(([, , value]) => ({ value })));
 });
 
 test("a SenML value that is no number costs its record only, and a large integer keeps its digits", () => {

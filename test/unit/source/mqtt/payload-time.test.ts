@@ -4,6 +4,7 @@ import { epochMicros } from "../../../../src/core/point.ts";
 import { defaultTimeRule, type TimeRule } from "../../../../src/lib/readings/device-time.ts";
 import { timeZone } from "../../../../src/lib/time/time-zone.ts";
 import { payloadTime } from "../../../../src/source/mqtt/decoders/payload-time.ts";
+import { brief, mapMessages } from "../../../support/mqtt-points.ts";
 import { runs } from "../../../support/property.ts";
 
 const now = epochMicros(Date.UTC(2026, 6, 1) * 1_000);
@@ -121,4 +122,20 @@ test("a time in the future is reported with the fault, and stored if the rule pe
 
 test.each([null, undefined])("%s is not a time", (value) => {
   expect(payloadTime(value, "auto", undefined, now)).toEqual({ kind: "missing", text: "the payload has no time" });
+});
+
+test("times of line protocol have any precision, and `time.format` applies to formats with times of their own", async () => {
+  const tag = (more: string) => `- { input: "{t}", topic: "{t}", format: ${more} }`;
+  const at = "2026-07-01T12:00:00.";
+  const lines = ["1782907200", "1782907200123", "1782907200123456", "1782907200123456789"].map((time, i) => ({
+    topic: `a${i}`,
+    payload: `m f=1 ${time}`,
+  }));
+  const { points } = await mapMessages(tag("lineProtocol"), lines);
+  expect(points.map(brief)).toEqual(
+    ["000000", "123000", "123456", "123456"].map((us, i) => [`a${i}`, `${at}${us}Z`, 1]),
+  );
+  const senml = { topic: "a", payload: '[{"n":"a","t":1782907200123,"v":1}]' };
+  const { points: inMs } = await mapMessages(tag("senml, time: { format: unixMs }"), [senml]);
+  expect(inMs.map(brief)).toEqual([["a", `${at}123000Z`, 1]]);
 });

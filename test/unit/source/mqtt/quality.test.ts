@@ -21,6 +21,7 @@ test.each<[string, unknown, readonly unknown[], readonly unknown[]]>([
   ["a mask in decimal", "192/192", [192, 216, 255], [64, 0]],
   ["a list of masks, ranges and codes", [[10, 19], "0x80/0x80", 3], [10, 19, 0x80, 3], [9, 20, 4]],
   ["two numbers that descend are codes", [192, 0], [192, 0], [100]],
+  ["numbers, however they are written", ["0x00", "192", ""], [0, "0", 192, "0xC0", "192.0", ""], [1, false, true, " "]],
   ["one text", "GOOD", ["GOOD"], ["BAD"]],
 ])("%s", (_, good, accepted, refused) => {
   for (const code of accepted) expect(isGoodFor(good, code), String(code)).toBe(true);

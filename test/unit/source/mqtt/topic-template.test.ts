@@ -35,7 +35,10 @@ test.each([
   ["a/{x|constructor}", "have one of the functions lower, upper, slug, replace, default, map, not constructor"],
   ["a/{x|replace}", "give the function other arguments: lower, replace(a,b), default(x), map(a=b,c=d), not replace"],
   ["a/{x|lower(}", "have functions as in {name|lower|replace(a,b)}, not |lower("],
-  ["a\0b", "not contain a null character"],
+  ...["\0", "\n", "\t", "\u0085", "\uffff"].map((sign) => [
+    `a${sign}b`,
+    "not contain a control character, such as a tab or a line break",
+  ]),
   ["a".repeat(65_536), "be at most 65,535 bytes long"],
 ])("a template must: %#", (text, complaint) => {
   expect(parseTopicTemplate(text)).toBe(complaint);
