@@ -82,7 +82,9 @@ export async function readTextFile(
   try {
     const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
     issues.read(file, bytes, text);
-    return text;
+    if (!text.includes("\0")) return text;
+    issues.error(place, `${what}has null characters in it`, "save it as UTF-8, or restore it after a power cut");
+    return undefined;
   } catch {
     issues.error(place, `${what}is not UTF-8 text`, "save it as UTF-8");
     return undefined;

@@ -100,6 +100,12 @@ async function find(
   { variables, cwd }: Environment,
   read: (path: string) => Promise<Found>,
 ): Promise<Found> {
+  // The text behind the brace that ends it would follow the value.
+  if (inside.includes("{"))
+    return {
+      error: "has a brace in a reference, which ends at the first closing brace",
+      hint: "a default is a text without braces; give the variable a value where the agent is started",
+    };
   const [, kind, rest = ""] = /^(file|credential):(.*)$/s.exec(inside) ?? [];
   if (kind === "file")
     return rest === "" ? { error: "names no file" } : read(resolve(cwd, dirname(scalar.at.file), rest));

@@ -157,7 +157,7 @@ function valueOf({ text }: Cell, at: Position, path: string, decimalComma: boole
     const node = parseYaml(text, at.file, issues, at);
     return node ?? { kind: "scalar", at, path, value: null, text, broken: true };
   }
-  const plain = decimalComma && /^[-+]?\d+,\d+$/.test(text) ? text.replace(",", ".") : text;
+  const plain = decimalComma && /^[-+]?\d+,\d+(?:[eE][-+]?\d+|\s?%)?$/.test(text) ? text.replace(",", ".") : text;
   return { kind: "scalar", at, path, value: resolveScalar(plain), text: plain };
 }
 

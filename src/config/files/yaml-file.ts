@@ -12,7 +12,7 @@ import {
   resolveScalar,
 } from "../nodes/node.ts";
 import { type Lengths, type LongList, longLists, Skeleton } from "./long-lists.ts";
-import { explain, unclosedQuote } from "./yaml-hints.ts";
+import { explain, oddSpace, unclosedQuote } from "./yaml-hints.ts";
 
 /** More than the tags and fields of any plant. Nested aliases would otherwise fill the memory. */
 const maxNodes = 2_000_000;
@@ -91,7 +91,14 @@ function parse(text: string, source: Source, original: (offset: number) => numbe
     // One mistake causes many errors. Of the later ones, only independent ones are reported.
     if (seen.has(at.line) || seen.size >= 20 || (index > 0 && !certain)) continue;
     seen.add(at.line);
-    source.issues.error({ at, path: "" }, shown, hint);
+    const odd = oddSpace(lines, at.line);
+    if (odd)
+      source.issues.error(
+        { at: { ...at, ...odd }, path: "" },
+        "has a space here that is none in YAML, such as a no-break space",
+        "type a space in its place; text copied from a page or document contains such ones",
+      );
+    else source.issues.error({ at, path: "" }, shown, hint);
   }
   return undefined;
 }

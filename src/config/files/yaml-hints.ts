@@ -76,6 +76,18 @@ function stumbles(before: string, text: string): boolean {
   return /[[{]/.test(text) && (/[[{]/.test(before) || /^[[{]/.test(text));
 }
 
+/** The first space other than those of ASCII in the line of an error or the one above, outside of quotes and comments. */
+export function oddSpace(lines: readonly string[], line: number): { line: number; column: number } | undefined {
+  for (const number of [line - 1, line]) {
+    const bare = (lines[number - 1] ?? "").replaceAll(/"[^"]*"|'[^']*'|(?:^|\s)#.*$/g, (part) =>
+      "_".repeat(part.length),
+    );
+    const at = bare.search(/[\u200b\ufeff]|(?! )\p{Zs}/u);
+    if (at >= 0) return { line: number, column: at + 1 };
+  }
+  return undefined;
+}
+
 /** The text before a value. A quote inside an unquoted text is an ordinary character. */
 const valueStart = /(?:^|[,[{]|(?:^|\s)[?-]\s|:(?:\s|$))\s*(?:[!&]\S*\s+)*$/;
 const keyLine = /^\s*(?:- +)?[\w.-]+:(?:\s|$)/;

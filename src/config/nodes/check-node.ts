@@ -134,7 +134,9 @@ export function unknownKey(owner: ConfigNode, key: string, names: readonly strin
   const at = owner.kind === "map" ? (owner.entries.get(key)?.key ?? owner.at) : owner.at;
   const near = nearest(key, names);
   const place = { at, path: childPath(owner.path, key) };
-  if (near === undefined) issues.error(place, "unknown key", `may be ${joinNames(names.toSorted(), "or")}`);
+  // `{ scale: 0,1 }`
+  if (/^\d+$/.test(key)) issues.error(place, "unknown key", "a number has a decimal point; a comma begins another key");
+  else if (near === undefined) issues.error(place, "unknown key", `may be ${joinNames(names.toSorted(), "or")}`);
   else issues.error(place, `unknown key; did you mean ${near}?`);
 }
 

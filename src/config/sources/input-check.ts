@@ -1,6 +1,7 @@
 // Checks the Input ID of a tag: its placeholders are filled, its characters are valid, and no other tag uses it.
 import { isInputId } from "../../core/point.ts";
 import { literals, placeholders } from "../../mapping/input-template.ts";
+import type { TagRule } from "../../mapping/options.ts";
 import type { Issues, Place } from "../nodes/issue.ts";
 import { type ConfigNode, childNode, type ScalarNode } from "../nodes/node.ts";
 import { joinNames, nearest } from "../nodes/suggest.ts";
@@ -59,7 +60,7 @@ function checkLetters(node: ScalarNode, issues: Issues): boolean {
   const wrong = [...new Set(Array.from(parts).filter((letter) => !isInputId(letter)))];
   if (wrong.length === 0) {
     if (parts.length <= 128) return true;
-    issues.error(node, `must be an Input ID: at most 128 characters, has ${parts.length}`);
+    issues.error(node, `must be an Input ID: at most 128 characters, has ${parts.length}`, node.note);
     return false;
   }
   const has = node.reference === undefined ? `, has ${wrong.map((letter) => JSON.stringify(letter)).join(" ")}` : "";
@@ -67,7 +68,7 @@ function checkLetters(node: ScalarNode, issues: Issues): boolean {
   issues.error(
     node,
     `must be an Input ID: letters a-z and A-Z, digits and - _ : . # + /${has}`,
-    wrong.some((letter) => "{}".includes(letter)) ? braces : undefined,
+    wrong.some((letter) => "{}".includes(letter)) ? braces : node.note,
   );
   return false;
 }
@@ -97,6 +98,26 @@ export function checkSignalTexts(tag: ExpandedTag, captured: readonly string[], 
       if (!captured.includes(name)) notFilled(name, captured, node, tag, issues);
 }
 
+/** Warns of state names that have no effect, or that do not determine the number of a state. */
+export function checkStates({ fields }: ExpandedTag, { type, enumValues }: TagRule["signal"], issues: Issues): void {
+  if (enumValues === undefined) return;
+  const place = childNode(childNode(fields, "signal"), "enumValues") ?? fields;
+  if (type !== "enum")
+    issues.warn(
+      place,
+      "has no effect without type: enum, unless the device states that the signal is one",
+      "write signal: { type: enum, enumValues: { ... } }",
+    );
+  const names = Object.values(enumValues);
+  const twice = names.find((name, i) => names.indexOf(name) < i);
+  if (twice !== undefined)
+    issues.warn(
+      place,
+      `gives two states the name ${JSON.stringify(twice)}; where the device sends it as text, the last of them is stored`,
+      "values: { ... } says which number a text stands for",
+    );
+}
+
 function scalarsIn(node: ConfigNode | undefined): readonly ScalarNode[] {
   if (!node) return [];
   if (node.kind === "scalar") return [node];
@@ -113,17 +134,22 @@ function claim(
   issues: Issues,
 ): void {
   // If a template serves several devices, the position of the device tells more than the template's.
-  const place = origin.at === fields.at ? (childNode(fields, "input") ?? origin) : origin;
+  const isWritten = origin.at === fields.at;
+  const place = isWritten ? (childNode(fields, "input") ?? origin) : origin;
   const first = inputs.get(input);
   if (!first) {
     inputs.set(input, { at: place.at, path: place.path, shared });
     return;
   }
   if (shared && first.shared) return;
-  const where = first.at.file === place.at.file ? `line ${first.at.line}` : `${first.at.file}:${first.at.line}`;
+  const { file, line, column } = first.at;
+  const isSame = file === place.at.file && line === place.at.line && column === place.at.column;
+  const where = file === place.at.file ? `line ${line}` : `${file}:${line}`;
   issues.error(
     place,
-    `Input ID ${input} is used twice, first in ${where} (${first.path})`,
+    isWritten && isSame
+      ? `Input ID ${input} is used twice: an alias, or another tagsFrom, repeats this tag`
+      : `Input ID ${input} is used twice, first in ${where} (${first.path})`,
     shared || first.shared
       ? "each tag that feeds a shared Input ID must have shared: true"
       : "every Input ID takes the points of one tag; give one of them another, or write shared: true on both",

@@ -51,10 +51,13 @@ export function substituteAll(fields: Fields, variables: Variables): Fields {
 
 function substituteText(node: ScalarNode, variables: Variables): ScalarNode {
   const used: ScalarNode[] = [];
+  const places: string[] = [];
   const text = node.text.replace(/\{([A-Za-z_][\w-]*)\}/g, (written, name: string) => {
     const variable = variables.get(name);
     if (!variable) return written;
     used.push(variable);
+    const { file, line, column } = variable.at;
+    places.push(`${written} stands in ${file}:${line}:${column}`);
     return variable.text;
   });
   if (used.length === 0) return node;
@@ -63,6 +66,8 @@ function substituteText(node: ScalarNode, variables: Variables): ScalarNode {
     ...node,
     text,
     value: text === "" ? "" : resolveScalar(text),
+    // The template may serve many devices.
+    note: places.join(", "),
     ...(reference !== undefined && { reference }),
     ...(used.some(({ broken }) => broken) && { broken: true }),
   };

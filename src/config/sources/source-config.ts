@@ -12,7 +12,7 @@ import { type ConfigNode, childNode, type MapNode } from "../nodes/node.ts";
 import { type ShownValue, shownValues } from "../nodes/shown-values.ts";
 import { joinNames, suggestion } from "../nodes/suggest.ts";
 import { cascadedOfSource, type ExpandedTag, type ExpandParts, expandTags, sourceKeys, tagNames } from "./expand.ts";
-import { checkInput, checkSignalTexts, type UsedInputs } from "./input-check.ts";
+import { checkInput, checkSignalTexts, checkStates, type UsedInputs } from "./input-check.ts";
 import { pick } from "./layers.ts";
 import { SharedParts } from "./shared-parts.ts";
 import { TagPlaces } from "./tag-places.ts";
@@ -225,6 +225,7 @@ function checkTag(expanded: ExpandedTag, driver: Driver, { inputs, issues }: Sou
   checkInput(expanded, captured, rule?.shared === true, inputs, issues);
   if (captured) checkSignalTexts(expanded, captured, issues);
   if (rule) checkPercent(rule, fields, driver, issues);
+  if (rule) checkStates(expanded, rule.signal, issues);
   if (!rule || !address) return undefined;
   const tag = { ...address, every: rule.every, ...usedNames(rule, captured ?? []) };
   const ambiguity = ambiguityOf(driver, tag, rule);

@@ -1,12 +1,12 @@
 // A valid configuration, and the values that the program gets from it.
-
 import { createHash } from "node:crypto";
-import { resolve } from "node:path";
+import { delimiter, resolve } from "node:path";
 import { inspect } from "node:util";
 import { expect, test } from "vitest";
 import { agentPlace } from "../../../src/config/agent-place.ts";
 import { loadConfig } from "../../../src/config/load.ts";
 import { complaints, environmentOf, head, load, withPassword } from "../../support/config.ts";
+import { has } from "../../support/platform.ts";
 
 const simulator = (tags: string) => `${head}sources:\n  demo:\n    type: simulator\n    tags:\n${tags}`;
 
@@ -14,7 +14,7 @@ test("omitted settings get their defaults", async () => {
   const config = await load(head, withPassword);
   expect(config.agent).toEqual({
     name: "north.gw",
-    dataDir: "/site/data",
+    dataDir: resolve("/site/data"),
     unsyncedClock: "hold",
     ownSignals: { every: 10_000 },
   });
@@ -26,26 +26,29 @@ test("omitted settings get their defaults", async () => {
 });
 
 test("without a data directory in the file, systemd's first one is used", async () => {
-  const given = { ...withPassword, STATE_DIRECTORY: "/var/lib/tagferry:/var/lib/other" };
-  expect((await load(head, given)).agent.dataDir).toBe("/var/lib/tagferry");
-  expect((await load(`${head}agent: { dataDir: state }\n`, given)).agent.dataDir).toBe("/site/state");
+  const given = { ...withPassword, STATE_DIRECTORY: ["/var/lib/tagferry", "/var/lib/other"].join(delimiter) };
+  expect((await load(head, given)).agent.dataDir).toBe(resolve("/var/lib/tagferry"));
+  expect((await load(`${head}agent: { dataDir: state }\n`, given)).agent.dataDir).toBe(resolve("/site/state"));
 });
 
-test("commands use the data directory of the package's agent, although only its unit sets it", async () => {
-  const at = async (file: string, text: string, variables = {}) => {
-    const environment = environmentOf({ ...withPassword, ...variables }, { [resolve("/site", file)]: text });
-    const { agent } = await loadConfig(file, environment);
-    const place = await agentPlace(file, environment);
-    expect(place?.dataDir).toBe(agent.dataDir);
-    return agent.dataDir;
-  };
-  const packaged = "/etc/tagferry/tagferry.yaml";
-  expect(await at(packaged, head)).toBe("/var/lib/tagferry");
-  expect(await at("../etc/tagferry/tagferry.yaml", head)).toBe("/var/lib/tagferry");
-  expect(await at(packaged, head, { STATE_DIRECTORY: "/data" })).toBe("/data");
-  expect(await at(packaged, `${head}agent: { dataDir: /srv/data }\n`)).toBe("/srv/data");
-  expect(await at("/etc/other.yaml", head)).toBe("/site/data");
-});
+test.runIf(has.packages)(
+  "commands use the data directory of the package's agent, although only its unit sets it",
+  async () => {
+    const at = async (file: string, text: string, variables = {}) => {
+      const environment = environmentOf({ ...withPassword, ...variables }, { [resolve("/site", file)]: text });
+      const { agent } = await loadConfig(file, environment);
+      const place = await agentPlace(file, environment);
+      expect(place?.dataDir).toBe(agent.dataDir);
+      return agent.dataDir;
+    };
+    const packaged = "/etc/tagferry/tagferry.yaml";
+    expect(await at(packaged, head)).toBe("/var/lib/tagferry");
+    expect(await at("../etc/tagferry/tagferry.yaml", head)).toBe("/var/lib/tagferry");
+    expect(await at(packaged, head, { STATE_DIRECTORY: "/data" })).toBe("/data");
+    expect(await at(packaged, `${head}agent: { dataDir: /srv/data }\n`)).toBe("/srv/data");
+    expect(await at("/etc/other.yaml", head)).toBe("/site/data");
+  },
+);
 
 test("the checksum covers the files in order, each once, whatever values the references have", async () => {
   const files = {
@@ -104,6 +107,17 @@ test("ON, OFF, yes, no and off are words", async () => {
   expect(config.sources[0]?.rules[0]).toMatchObject({ values: { ON: 1, OFF: 0, yes: 2, true: 3 }, report: "off" });
 });
 
+test("UTF-16, and zeros that a power cut left, are reported as such, also in a table", async () => {
+  const zeros =
+    "agent.yaml:1:1  has null characters in it\n                save it as UTF-8, or restore it after a power cut";
+  for (const text of ["\0\0\0\0", `${head}\0`, Buffer.from(head, "utf16le")])
+    expect((await complaints(text, withPassword)).startsWith(zeros)).toBe(true);
+  const table = { "/site/t.csv": Buffer.from("input,wave\na,sine\n", "utf16le") };
+  expect(await complaints(simulator("").replace("tags:", "tagsFrom: t.csv"), withPassword, table)).toMatch(
+    /^agent\.yaml:6:15 {2}sources\.demo\.tagsFrom {2}t\.csv has null characters in it/,
+  );
+});
+
 test("an empty section equals a missing one", async () => {
   expect(await complaints(`${head}buffer:\nlog:\n  # level: debug\nsources:\n`, withPassword)).toBe(
     "agent.yaml:1:1  warning: has no sources: nothing will be read",
@@ -113,6 +127,18 @@ test("an empty section equals a missing one", async () => {
 test("a source without tags is a warning", async () => {
   expect(await complaints(simulator(""), withPassword)).toMatch(
     /^agent\.yaml:5:5 {2}warning: sources\.demo {2}has no tags: nothing will be read\n/,
+  );
+});
+
+test("state names without type: enum, and one name of two states, are warnings", async () => {
+  const warnings = (signal: string) =>
+    complaints(simulator(`      - { input: a, wave: sine, signal: { ${signal} } }\n`), withPassword);
+  expect(await warnings("type: enum, enumValues: { 0: off, 1: on }")).toBe("");
+  expect(await warnings("enumValues: { 0: off, 1: on }")).toMatch(
+    /^agent\.yaml:7:\d+ {2}warning: sources\.demo\.tags\[0\]\.signal\.enumValues {2}has no effect without type: enum/,
+  );
+  expect(await warnings("type: enum, enumValues: { 0: off, 1: on, 2: off }")).toMatch(
+    /warning: sources\.demo\.tags\[0\]\.signal\.enumValues {2}gives two states the name "off"/,
   );
 });
 

@@ -34,6 +34,13 @@ test("a default applies when the variable is unset or empty", async () => {
   expect(await optionsOf('    qos: "${Q:-0}"\n')).toMatchObject({ qos: 0 });
 });
 
+test("a brace in a reference is an error, since the reference ends at the first closing one", async () => {
+  for (const written of ["${ID:-${X:-y}}", "${ID:-a{b}c}", "${file:a{b}}"])
+    expect(await complaints(mqtt(`    clientId: "${written}"\n`), { ...withPassword, ID: "gw1" })).toMatch(
+      /7:15 {2}sources\.hall\.clientId {2}has a brace in a reference/,
+    );
+});
+
 test("a file gives its text without its last newline, relative to the file that names it", async () => {
   const files = { "/run/secrets/pw": "two\nlines\n\n", "/site/pw": "crlf\r\n" };
   expect(await secret('    password: "${file:/run/secrets/pw}"\n', {}, files)).toBe("two\nlines\n");

@@ -34,6 +34,12 @@ test("a table as spreadsheets in Europe save it: BOM, semicolons, decimal commas
   expect(await rulesOf(bus, csv)).toMatchObject([{}, { input: "m1.t", scale: 0.1, signal: { engUnit: "°C" } }]);
 });
 
+test("decimal commas are read in exponents and percentages, too, as spreadsheets write small numbers", async () => {
+  const csv = "input;at;scale;report.deadband;valid.min;valid.max\nm1.t;hr:0;1,50E-03;0,5%;0;1,5e2\n";
+  const [, rule] = (await rulesOf(bus, csv)) ?? [];
+  expect(rule).toMatchObject({ scale: 0.0015, report: { deadband: { percent: 0.5 } }, valid: { min: 0, max: 150 } });
+});
+
 test("a cell in brackets or braces is a list or a map, a template is a text, a reference is replaced", async () => {
   const csv = "input\tat\tsignal.labels.hall\tvalues\n${DEV}.x\thr:0\t[north, 3]\t{ ON: 1 }\n";
   const [, rule] =
