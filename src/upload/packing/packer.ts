@@ -14,7 +14,7 @@ import {
   type QueueColumns,
   timeOverhead,
 } from "./frame.ts";
-import { FrameDraft } from "./frame-draft.ts";
+import { FrameDraft, type FreshRows } from "./frame-draft.ts";
 import {
   type Candidates,
   type Cluster,
@@ -22,6 +22,10 @@ import {
   clustersOf,
   clusterWork,
   joinedClusters,
+  leastBytes,
+  leastBytesOf,
+  longestTime,
+  mostBytes,
 } from "./shared-times.ts";
 
 export interface PackLimits {
@@ -44,8 +48,6 @@ const mostWork = 4_000_000;
 const mostMisfits = 64;
 /** Attempts to find a row count that cuts no block of any member. */
 const mostBorders = 4;
-/** Largest size of a timestamp with quotes and comma. */
-const longestTime = 30;
 /** Restarts of a single-cluster frame with more rows. */
 const mostTries = 2;
 /** If a frame of whole blocks carries less than this share of one with cut blocks, blocks are cut. */
@@ -77,10 +79,12 @@ export class Packer {
       candidates.queues.length <= limits.maxSeries && mostBytes(apart, least) <= draft.maxBytes - draft.bytes;
     for (const cluster of isAll ? apart : clustersInOrder(clusters, limits.urgentBefore)) {
       if (draft.width === 0 && !isAll) yield* this.#addFirst(cluster);
-      else if (!(yield* this.#addWhole(cluster))) misfits.push(cluster);
+      else if (!(this.#addSingle(cluster) ?? (yield* this.#addWhole(cluster)))) misfits.push(cluster);
       if (misfits.length > mostMisfits || this.#tired || this.#full) break;
-      yield clusterWork;
+      const work = draft.takeUnyielded(clusterWork);
+      if (work > 0) yield work;
     }
+    yield draft.takeUnyielded(0, 0);
     for (const cluster of misfits.slice(0, 2)) yield* this.#addPart(cluster);
     if (draft.width === 0) return undefined;
     draft.maxBytes = limits.maxBytes;
@@ -155,7 +159,7 @@ export class Packer {
       let fits = true;
       for (let i = 0; i < members.length; i++) {
         const member = members[i]!;
-        fits = draft.addShared(member, rows) ?? (yield* draft.add(member, rows));
+        fits = draft.addNow(member, rows) ?? (yield* draft.add(member, rows));
         if (!fits) break;
       }
       // The oldest values may be shorter or longer than the average.
@@ -174,30 +178,47 @@ export class Packer {
     for (const member of members) if (!(yield* this.#draft.add(member, member.firstRun))) return;
   }
 
+  /** As `#addWhole` without yielding, because in a sparse frame each series is a cluster. Undefined: it must yield. */
+  #addSingle(cluster: Cluster): boolean | undefined {
+    const [member] = cluster.members;
+    if (!member || cluster.members.length > 1) return undefined;
+    const least = this.#least(cluster);
+    if (least > this.#draft.maxBytes) return false;
+    const fresh = this.#draft.freshNow(member);
+    if (!fresh) return undefined;
+    if (!this.#fits(cluster, least, fresh)) return false;
+    return this.#draft.addNow(member, cluster.rows) === undefined ? undefined : true;
+  }
+
   /** Adds all of `cluster` or nothing. */
   *#addWhole(cluster: Cluster): Steps<boolean> {
-    const [first] = cluster.members;
     const draft = this.#draft;
-    const { maxBytes, width, height: rows } = draft;
-    if (!first || width + cluster.members.length > this.#limits.maxSeries) return false;
-    // Lower bound, as if every time were in the frame already.
-    let least = draft.bytes;
-    for (let i = 0; i < cluster.members.length; i++) {
-      const member = cluster.members[i]!;
-      least += member.input.length + columnOverhead + member.textBytes + member.count;
-      if (rows > member.count) least += (rows - member.count) * nullBytes;
-    }
-    if (least > maxBytes) return false;
-    const fresh = yield* draft.freshRows(first);
-    const nulls = fresh.rows * width + (rows + fresh.rows - cluster.rows) * cluster.members.length;
-    const already = Math.max(0, rows - cluster.rows) * cluster.members.length;
-    if (least + fresh.bytes + (nulls - already) * nullBytes > maxBytes) return false;
+    const least = this.#least(cluster);
+    if (least > draft.maxBytes) return false;
+    if (!this.#fits(cluster, least, yield* draft.freshRows(cluster.members[0]!))) return false;
     // After a hash collision the times may differ. Members that do not fit wait for the next frame.
     for (let i = 0; i < cluster.members.length; i++) {
       const member = cluster.members[i]!;
-      if (draft.addShared(member, cluster.rows) === undefined) yield* draft.add(member, cluster.rows);
+      if (draft.addNow(member, cluster.rows) === undefined) yield* draft.add(member, cluster.rows);
     }
     return true;
+  }
+
+  /** Lower bound in bytes of the frame with `cluster`, as if every time were in the frame already. */
+  #least({ members }: Cluster): number {
+    const { bytes, width, height } = this.#draft;
+    if (width + members.length > this.#limits.maxSeries) return Number.POSITIVE_INFINITY;
+    let nulls = 0;
+    for (let i = 0; i < members.length; i++) nulls += Math.max(0, height - members[i]!.count);
+    return bytes + leastBytesOf(members) + nulls * nullBytes;
+  }
+
+  /** Whether `cluster` fits. `least`: result of `#least`. `fresh`: its times that are not in the frame. */
+  #fits({ rows, members }: Cluster, least: number, fresh: FreshRows): boolean {
+    const { width, height, maxBytes } = this.#draft;
+    const nulls = fresh.rows * width + (height + fresh.rows - rows) * members.length;
+    const already = Math.max(0, height - rows) * members.length;
+    return least + fresh.times + (nulls - already) * nullBytes <= maxBytes;
   }
 
   /** Fills the remaining bytes with members of `cluster`, the last one partially. */
@@ -236,39 +257,15 @@ function uncut(members: readonly SeriesQueue[], rows: number): number {
 
 /** Estimated rows of series with common times that fit into `room`. All rows only if they certainly fit. */
 function rowsThatFit(members: readonly SeriesQueue[], rows: number, room: number): number {
-  let columns = 0;
-  let text = 0;
+  let [columns, text] = [0, 0];
   for (let i = 0; i < members.length; i++) {
-    const member = members[i]!;
-    columns += member.input.length + columnOverhead;
-    text += member.textBytes + member.count;
+    columns += members[i]!.input.length + columnOverhead;
+    text += members[i]!.textBytes + members[i]!.count;
   }
   if (columns + text + longestTime * rows <= room) return rows;
   const [first] = members;
   const rowBytes = text / rows + timeLength(first?.firstTime ?? 0) + timeOverhead;
   return Math.min(rows, Math.floor(((room - columns) / rowBytes) * 0.998));
-}
-
-/** Lower bound in bytes: names and values, without times and nulls. */
-function leastBytes(clusters: readonly Cluster[]): number {
-  let bytes = 0;
-  for (const { members } of clusters)
-    for (let i = 0; i < members.length; i++) {
-      const { input, textBytes, count } = members[i]!;
-      bytes += input.length + columnOverhead + textBytes + count;
-    }
-  return bytes;
-}
-
-/** Upper bound in bytes, as if no two clusters shared a time. `least`: result of `leastBytes`. */
-function mostBytes(clusters: readonly Cluster[], least: number): number {
-  let [rows, width, points] = [0, 0, 0];
-  for (const cluster of clusters) {
-    rows += cluster.rows;
-    width += cluster.members.length;
-    points += cluster.rows * cluster.members.length;
-  }
-  return least + longestTime * rows + nullBytes * (rows * width - points);
 }
 
 /** Bytes of live points that cause no nulls, at most `most`. */

@@ -1,8 +1,9 @@
-// Times that series share: the distinct times of a frame during planning, clusters of series with the same times, and the
-// order in which clusters are tried.
+// Times that series share: the distinct times of a frame during planning, clusters of series with the same times with
+// bounds of their size, and the order in which clusters are tried.
 import { type Steps, stepWork } from "../../lib/flow/in-slices.ts";
 import { Columns, mergeOrder } from "../series/point-memory.ts";
 import type { SeriesQueue } from "../series/series-queue.ts";
+import { columnOverhead, nullBytes } from "./frame.ts";
 
 const empty = Number.NaN;
 /** Cost of a lookup, in points. Lookups are random memory accesses. */
@@ -37,6 +38,11 @@ export class RowSet {
     this.#slots[slot] = time;
     this.#rows[this.#count++] = time;
     return true;
+  }
+
+  /** Whether `count` more times fit without `reserve`. */
+  hasRoom(count: number): boolean {
+    return this.#count + count <= this.#rows.length;
   }
 
   /** Ensures capacity for `count` times in total. */
@@ -103,6 +109,37 @@ const mostLeftBehind = 1 / 2;
 
 /** Cost of placing a series or cluster, in points. */
 export const clusterWork = 20;
+
+/** Largest size of a timestamp with quotes and comma. */
+export const longestTime = 30;
+
+/** Lower bound in bytes: names and values, without times and nulls. */
+export function leastBytes(clusters: readonly Cluster[]): number {
+  let bytes = 0;
+  for (const { members } of clusters) bytes += leastBytesOf(members);
+  return bytes;
+}
+
+/** As `leastBytes`, for the members of one cluster. */
+export function leastBytesOf(members: readonly SeriesQueue[]): number {
+  let bytes = 0;
+  for (let i = 0; i < members.length; i++) {
+    const { input, textBytes, count } = members[i]!;
+    bytes += input.length + columnOverhead + textBytes + count;
+  }
+  return bytes;
+}
+
+/** Upper bound in bytes, as if no two clusters shared a time. `least`: result of `leastBytes`. */
+export function mostBytes(clusters: readonly Cluster[], least: number): number {
+  let [rows, width, points] = [0, 0, 0];
+  for (const cluster of clusters) {
+    rows += cluster.rows;
+    width += cluster.members.length;
+    points += cluster.rows * cluster.members.length;
+  }
+  return least + longestTime * rows + nullBytes * (rows * width - points);
+}
 
 /** Groups series by number and hash of their times. Equality is verified when they are read. */
 export function* clustersOf({ queues, since }: Candidates): Steps<Cluster[]> {

@@ -41,22 +41,15 @@ export class BlockRuns {
     this.#arrived++;
     const tail = this.#end - width;
     if (tail >= this.#at) {
-      const blocks = runs[tail + 1]!;
-      if (block !== runs[tail]! + blocks - 1) this.#join(tail);
-      else if (blocks === 1) {
+      // The last run has one block, because runs are joined when the next block begins.
+      if (block === runs[tail]) {
         runs[tail + 2]!++;
         runs[tail + 3]!++;
         return;
-      } else {
-        // The last block has more points than the others of its run, so it starts a new one.
-        const points = runs[tail + 2]!;
-        runs[tail + 1] = blocks - 1;
-        runs[tail + 3]! -= points;
-        this.#push(block, points + 1);
-        return;
       }
+      this.#join(tail);
     }
-    this.#push(block, 1);
+    this.#push(block);
   }
 
   drop(count: number, visit: BlockVisit): void {
@@ -123,18 +116,18 @@ export class BlockRuns {
     return this.#gone - runs[at + 3]! + runs[at + 1]! * runs[at + 2]!;
   }
 
-  #push(block: number, points: number): void {
+  #push(block: number): void {
     const runs = this.#runs;
     const end = this.#end;
     this.#end = end + width;
     // Usually there is one run, and a growing array would reserve memory for 17 numbers.
     if (runs.length === 0) {
-      this.#runs = [block, 1, points, this.#arrived];
+      this.#runs = [block, 1, 1, this.#arrived];
       return;
     }
     runs[end] = block;
     runs[end + 1] = 1;
-    runs[end + 2] = points;
+    runs[end + 2] = 1;
     runs[end + 3] = this.#arrived;
   }
 
@@ -142,7 +135,7 @@ export class BlockRuns {
   #join(tail: number): void {
     const runs = this.#runs;
     const before = tail - width;
-    if (before < this.#at || runs[tail + 1] !== 1) return;
+    if (before < this.#at) return;
     if (runs[before + 2] !== runs[tail + 2] || runs[before]! + runs[before + 1]! !== runs[tail]) return;
     runs[before + 1]!++;
     runs[before + 3] = runs[tail + 3]!;

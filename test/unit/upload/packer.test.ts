@@ -387,6 +387,22 @@ test("a poll whose series arrive in parts is sent in frames of all of them", () 
   expect(before.map(({ plan }) => plan.nulls)).toEqual(before.map(() => 0));
 });
 
+test("of a poll behind a deep series, each frame takes the rows that all of its series have", () => {
+  const window = new Window(10_000);
+  const row = (from: number, to: number, phase: number) =>
+    Array.from({ length: to - from }, (_, i): [number, number] => [(from + i) * 1e6 + phase, i / 10]);
+  window.add("backlog", block(1, { deep: row(0, 60, 0) }), 0);
+  window.add("backlog", block(2, { deep: row(60, 2_000, 0) }), 0);
+  window.add("backlog", block(3, { first: row(0, 3, 7), second: row(0, 2, 7) }), 0);
+  const [frame] = drain(window, 8_192);
+  expect([...frame!.plan.parts].map(({ source, count }) => [source.input, count])).toEqual([
+    ["deep", 60],
+    ["first", 2],
+    ["second", 2],
+  ]);
+  expect(frame!.bytes).toBe(frame!.plan.bytes);
+});
+
 test("series that begin together and diverge do not count as one poll", () => {
   const window = new Window(200_000);
   for (let i = 0; i < 30; i++)

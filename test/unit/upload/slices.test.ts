@@ -1,6 +1,7 @@
 // Work on the event loop is divided into slices. They are measured in points read, independent of the machine's speed.
 import { expect, test } from "vitest";
 import { Block, type Series } from "../../../src/core/block.ts";
+import type { Lane } from "../../../src/core/buffer.ts";
 import type { InputId } from "../../../src/core/point.ts";
 import { type Steps, sliceWork, stepWork } from "../../../src/lib/flow/in-slices.ts";
 import { FrameWriter, firstRequestId } from "../../../src/upload/packing/frame.ts";
@@ -69,6 +70,28 @@ test.for(workloads)(
     expect(writing.sum).toBeGreaterThanOrEqual(plan.points + plan.nulls);
   },
 );
+
+test("live points that share no time with a frame of the backlog are weighed in steps of that plan", () => {
+  const series = unrelated(300);
+  const part = (from: number, to: number) =>
+    series.map(({ input, times, values }) => ({
+      input,
+      times: times.subarray(from, to),
+      values: values.subarray(from, to),
+    }));
+  const backlog = windowOf(part(0, 2), "backlog");
+  const live = windowOf(part(2, 300));
+  const packer = new Packer();
+  const plan = () => {
+    const candidates = (of: Window, lane: Lane) => ({ queues: of.filled(lane), since: () => 0 });
+    const limits = { maxBytes: full, envelopeBytes: packingEnvelope.bytes, maxSeries: 20_000, urgentBefore: -1 };
+    return steps(packer.plan(candidates(backlog, "backlog"), limits, candidates(live, "live")));
+  };
+  const [first, second] = [plan(), plan()];
+  expect(Math.max(first.largest, second.largest)).toBeLessThanOrEqual(sliceWork + stepWork);
+  // The first plan leaves nothing to yield for the second one.
+  expect(second.sum).toBeLessThanOrEqual(first.sum);
+});
 
 test("each step of sorting times looks at no more times than its limit", () => {
   const count = { seen: 0 };
