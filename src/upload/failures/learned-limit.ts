@@ -16,6 +16,8 @@ const keptMs = 86_400_000;
 const leastBytes = 1_024;
 /** Most requests between two tries of a larger size. At one a second, a try takes place about once a minute. */
 const mostPatience = 64;
+/** Growth, as a share of the size, that is not worth another try. */
+const leastGain = 1 / 8;
 
 export type LearnedLimit = ReturnType<typeof learnedLimit>;
 
@@ -42,8 +44,10 @@ export function learnedLimit(
   let took = 0;
   /** Largest request accepted since one of that size was too large. */
   let largestBytes = 0;
-  /** Size before the last doubling, until a larger request is accepted. */
+  /** Size before the last growth, until a larger request is accepted. */
   let provenBytes: number | undefined;
+  /** Size of the smallest larger request that failed. */
+  let failedBytes = Number.POSITIVE_INFINITY;
 
   /** Removes the limit, since size was not the cause. */
   function forget(): void {
@@ -51,6 +55,14 @@ export function learnedLimit(
     patience = 1;
     took = 0;
     provenBytes = undefined;
+    failedBytes = Number.POSITIVE_INFINITY;
+  }
+
+  /** Twice the size, or half-way to the size that failed, unless that gains little. */
+  function larger(): number {
+    const doubled = Math.min(most, limit * 2);
+    const isNear = failedBytes - limit <= limit * leastGain;
+    return doubled < failedBytes || isNear ? doubled : (limit + failedBytes) >> 1;
   }
 
   return {
@@ -68,7 +80,7 @@ export function learnedLimit(
     /** Whether a request of at least `bytes` was accepted, and none of that size was too large since. */
     isProven: (bytes: number): boolean => bytes <= largestBytes,
     /**
-     * A request of `bytes` was accepted, so the next ones may be twice as large. If larger ones repeatedly fail, 2, 4, …
+     * A request of `bytes` was accepted, so the next ones may be larger. If larger ones repeatedly fail, 2, 4, …
      * 64 requests must be accepted first. A request below half the limit does not count.
      */
     accepted(bytes: number): void {
@@ -78,18 +90,21 @@ export function learnedLimit(
         provenBytes = undefined;
         patience = 1;
       }
+      if (bytes >= failedBytes) failedBytes = Number.POSITIVE_INFINITY;
       if (limit === most || bytes * 2 <= limit || ++took < patience) return;
       took = 0;
       provenBytes = limit;
-      limit = Math.min(most, limit * 2);
+      limit = larger();
     },
-    /** A request of `bytes` was too large, or cut off. Limits the next ones to half of that. */
+    /** A request of `bytes` was too large, or cut off. Limits the next ones to the size before, or half of that. */
     async tooLarge(bytes: number): Promise<void> {
       largestBytes = Math.min(largestBytes, bytes - 1);
+      const before = provenBytes !== undefined && bytes > provenBytes ? provenBytes : undefined;
+      if (before !== undefined) failedBytes = bytes;
       if (provenBytes !== undefined) patience = Math.min(mostPatience, patience * 2);
       provenBytes = undefined;
       took = 0;
-      limit = Math.max(Math.min(most, leastBytes), Math.min(limit, bytes >> 1));
+      limit = Math.max(Math.min(most, leastBytes), Math.min(limit, before ?? bytes >> 1));
       until = runtime.clock.monotonic() + keptMs;
       runtime.log.warn({ bytes, maxBytes: limit }, "a request was too large or got no answer; smaller ones are sent");
       const text = JSON.stringify({ maxBytes: limit, at: runtime.clock.now() / 1_000 });

@@ -22,6 +22,14 @@ export const uploadAblations: readonly Ablation[] = [
     name: "F17: where long",
   },
   {
+    safeguard: "approaching the size of requests that the service takes",
+    file: "upload/failures/learned-limit.ts",
+    code: "doubled < failedBytes || isNear",
+    without: "isNear || true",
+    test: "unit/upload/learned-limit.test.ts",
+    name: "within an eighth",
+  },
+  {
     safeguard: "recording a refused point on disk before it is settled",
     file: "upload/delivery/point-disposition.ts",
     code: "    await rejects.add(refused, () => {\n      tally.rejected(count);\n      window.settleExtracted(column, true);\n    });",

@@ -19,8 +19,8 @@ async function send(limit: LearnedLimit, requests: number, takes: (bytes: number
   return sizes;
 }
 
-async function openLimit(folder: string) {
-  return openLearnedLimit(join(folder, "limit.json"), 8 * mebi, testRuntime({ clock: new ManualClock() }));
+async function openLimit(folder: string, clock = new ManualClock()) {
+  return openLearnedLimit(join(folder, "limit.json"), 8 * mebi, testRuntime({ clock }));
 }
 
 test("once the service accepts large requests again, their size doubles with each success", async () => {
@@ -47,6 +47,20 @@ test("while larger requests stay too large they are tried more and more rarely, 
   expect(after.at(-1)).toBe(8 * mebi);
 });
 
+test.each([700_000, 1_000_000, 1_900_000, 5_000_000])(
+  "where the service takes %i bytes, requests come within an eighth of that",
+  async (most) => {
+    using folder = temporaryFolder();
+    const limit = await openLimit(folder.path);
+    const takes = (bytes: number) => bytes <= most;
+    await send(limit, 40, takes);
+
+    const sizes = (await send(limit, 600, takes)).filter(takes);
+    expect(sizes.length).toBeGreaterThan(580);
+    expect(Math.min(...sizes)).toBeGreaterThan((most * 7) / 8);
+  },
+);
+
 test("accepted small requests do not imply that larger ones are accepted", async () => {
   using folder = temporaryFolder();
   const limit = await openLimit(folder.path);
@@ -56,4 +70,16 @@ test("accepted small requests do not imply that larger ones are accepted", async
 
   limit.accepted(2 * mebi + 1);
   expect(limit.maxBytes).toBe(8 * mebi);
+});
+
+test("a learned size applies after a restart, too, and is forgotten after a day without larger requests", async () => {
+  using folder = temporaryFolder();
+  const clock = new ManualClock();
+  const limit = await openLimit(folder.path, clock);
+  const sizes = async () => [limit.maxBytes / mebi, (await openLimit(folder.path, clock)).maxBytes / mebi];
+  await limit.tooLarge(8 * mebi);
+  await clock.advance(86_399_000);
+  expect(await sizes()).toEqual([4, 4]);
+  await clock.advance(1_000);
+  expect(await sizes()).toEqual([8, 8]);
 });
