@@ -1,5 +1,5 @@
 // Tokens: fetched once for all requests, renewed ahead of time, kept across restarts. Delivery never stops for them.
-import { readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -7,6 +7,7 @@ import { expect, test } from "vitest";
 import type { InputId } from "../../src/core/point.ts";
 import { serviceOptions } from "../../src/upload/client/options.ts";
 import { eventually } from "../support/eventually.ts";
+import { expectMode } from "../support/platform.ts";
 import { accepts, answers, type Behaviour, ScriptedService } from "../support/scripted-service.ts";
 import { integration, testService } from "../support/service.ts";
 import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
@@ -101,7 +102,7 @@ test("one token serves inserts and metadata, and the next start", async () => {
     { grant_type: "client_credentials", client_id: "client", client_secret: secret, audience: `${service.url}/` },
   ]);
   expect(new Set(service.seen.map(({ headers }) => headers.authorization))).toEqual(new Set(["Bearer token-1"]));
-  expect(statSync(folder.file("upload/token.json")).mode & 0o777).toBe(0o600);
+  expectMode(folder.file("upload/token.json"), 0o600);
 });
 
 test("a token is renewed before it expires", async () => {
@@ -181,6 +182,9 @@ test("a changed credentials file is read again, also one that was missing", asyn
   upload.reader.append({ a: [[1e15, 1]] });
   await eventually(() => upload.uploader.status().state === "holding");
   expect(upload.uploader.status().lastError?.message).toContain("credentials.json: is not JSON");
+  credentials(folder, service.url, { type: "basic-auth", clientId: "user", clientSecret: "" });
+  const incomplete = "credentials.json: credentials.clientSecret is missing or not as the service writes it";
+  await eventually(() => upload.uploader.status().lastError?.message.includes(incomplete));
   credentials(folder, service.url);
   await eventually(() => upload.reader.empty);
   credentials(folder, service.url, { type: "basic-auth", clientId: "user", clientSecret: "word" });

@@ -84,6 +84,8 @@ const keptToken = z.object({
 type Token = z.output<typeof keptToken>;
 
 const mostAnswerBytes = 64 * 1024;
+/** Wait for a new token while the old one is valid. The issuer may need longer, or not answer for half a minute. */
+const renewalPatienceMs = 1_000;
 /** Least age of a token before it is renewed for new rights, since fetching is limited. Doubles with each renewal. */
 const rightsAgeMs = { least: 600_000, most: 7_200_000 } as const;
 
@@ -179,14 +181,22 @@ export async function clientCredentials(options: ClientCredentialsOptions, runti
       if (kept?.owner !== owner) kept = undefined;
       const left = kept ? leftMs(kept) : 0;
       if (kept && left > renewAheadMs(kept)) return `Bearer ${kept.token}`;
+      const over = new AbortController();
       try {
         // All waiting callers share one request. It continues if one of them aborts.
         fetching ??= fetchToken(content, owner).finally(() => (fetching = undefined));
-        const { token } = await orAbort(fetching, signal);
+        const tokens = [orAbort(fetching, signal)];
+        if (kept && left > 0) {
+          const valid = kept;
+          tokens.push(runtime.clock.sleep(renewalPatienceMs, over.signal).then(() => valid));
+        }
+        const { token } = await Promise.race(tokens);
         return `Bearer ${token}`;
       } catch (error) {
         if (signal.aborted || !kept || left <= 0) throw error;
         return `Bearer ${kept.token}`;
+      } finally {
+        over.abort(new Error("there is a token"));
       }
     },
     renew(authorization: string, lacking: "validity" | "rights"): boolean {

@@ -30,6 +30,15 @@ export const uploadAblations: readonly Ablation[] = [
     name: "within an eighth",
   },
   {
+    safeguard: "using a valid token while its renewal takes long",
+    file: "upload/client/credentials.ts",
+    code: "if (kept && left > 0) {",
+    without: "if (kept && left < 0) {",
+    test: "unit/upload/client-credentials.test.ts",
+    name: "while the issuer does not answer",
+    message: "Test timed out",
+  },
+  {
     safeguard: "recording a refused point on disk before it is settled",
     file: "upload/delivery/point-disposition.ts",
     code: "    await rejects.add(refused, () => {\n      tally.rejected(count);\n      window.settleExtracted(column, true);\n    });",

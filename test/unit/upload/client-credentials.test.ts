@@ -1,9 +1,11 @@
 // Tokens: one request for all waiting callers, kept for the next start, and never those of other credentials.
-import { statSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
 import { clientCredentials } from "../../../src/upload/client/credentials.ts";
+import { eventually } from "../../support/eventually.ts";
+import { expectMode } from "../../support/platform.ts";
 import { ManualClock, testRuntime } from "../../support/runtime.ts";
 import { type TemporaryFolder, temporaryFolder } from "../../support/temporary-folder.ts";
 
@@ -90,12 +92,29 @@ test("a token is kept for the next start, readable by its owner only, until shor
     await using credentials = await open(folder, file, clock);
     await credentials.authorization(signal);
   }
-  expect(statSync(folder.file("token.json")).mode & 0o777).toBe(0o600);
+  expectMode(folder.file("token.json"), 0o600);
   await using again = await open(folder, file, clock);
   await clock.advance(3_290_000);
   expect(await again.authorization(signal)).toBe("Bearer token-1");
   await clock.advance(20_000);
   expect(await again.authorization(signal)).toBe("Bearer token-2");
+});
+
+test("while the issuer does not answer, a token that is still valid is used after a second", async () => {
+  await using issuer = await Issuer.open();
+  using folder = temporaryFolder();
+  const clock = new ManualClock();
+  await using credentials = await open(folder, write(folder, issuer.url), clock);
+  await credentials.authorization(signal);
+  await clock.advance(3_310_000);
+  const gate = Promise.withResolvers<void>();
+  issuer.gate = gate.promise;
+  const waiting = credentials.authorization(signal);
+  await eventually(() => issuer.asked === 2);
+  await clock.advance(1_000);
+  expect(await waiting).toBe("Bearer token-1");
+  gate.resolve();
+  await eventually(async () => (await credentials.authorization(signal)) === "Bearer token-2");
 });
 
 test("an unusable token is fetched again: damaged, another client's, from the future", async () => {
