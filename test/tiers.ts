@@ -55,6 +55,7 @@ export const longFiles: readonly string[] = [
   "test/integration/upload-credentials.test.ts",
   "test/integration/upload-faults.test.ts",
   "test/integration/upload-signal-watch.test.ts",
+  "test/integration/upload-rejects.test.ts",
   "test/integration/upload.test.ts",
   "test/unit/agent/agent.test.ts",
   "test/unit/buffer/disk/bit-flips.test.ts",

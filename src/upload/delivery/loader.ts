@@ -37,6 +37,8 @@ type Choice = ((queue: SeriesQueue) => boolean) | undefined;
 /** Answers name every series. This number makes at most 6 MB. */
 const mostSeries = 20_000;
 const leastSpacingMs = 1_000;
+/** Points in search of a refused one, above which no others are sent: they are in memory, at 24 bytes each. */
+const mostSearched = 1_000_000;
 /** Consecutive requests of the live lane while a backlog waits. */
 const mostLiveInARow = 9;
 /** Share of `maxLag` after which a series leads the frame, to arrive in time. The best of 0.2 to 0.8 in tests. */
@@ -164,7 +166,7 @@ export function loader(parts: LoaderParts) {
       const { window, bisection } = parts;
       const fresh = window.points("live") + window.points("backlog");
       // Refused and other points alternate, so that neither blocks the other.
-      if (!bisection.empty && (suspectsTurn || fresh === 0)) {
+      if (!bisection.empty && (suspectsTurn || fresh === 0 || bisection.points >= mostSearched)) {
         suspectsTurn = false;
         return suspect();
       }

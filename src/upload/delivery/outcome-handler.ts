@@ -121,10 +121,15 @@ export function outcomeHandler(parts: OutcomeHandlerParts, runtime: Runtime) {
   }
 
   async function refusedAll(inFlight: InFlightRequest, outcome: Extract<Outcome, { kind: "refused" }>): Promise<Next> {
-    breaker.refused();
+    const { kind } = inFlight;
+    // While the cause is searched for, each new frame may contain it.
+    if (kind !== "fresh" || parts.bisection.empty) breaker.refused();
     // No point is dropped. The loader continues to alternate, at one request a minute.
     if (breaker.open) {
-      if (inFlight.kind === "probe") disposition.park(inFlight, outcome.reason);
+      if (kind === "probe") disposition.park(inFlight, outcome.reason);
+      // The search goes on: an accepted part shows that the service does not refuse everything.
+      else if (kind === "suspect" && inFlight.subBatch.points > 1) await disposition.search(inFlight, outcome);
+      else if (kind === "suspect") parts.bisection.postpone();
       return hold(`${breaker.cause}: ${outcome.reason}`);
     }
     await disposition.search(inFlight, outcome);

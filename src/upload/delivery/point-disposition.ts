@@ -71,7 +71,8 @@ export function pointDisposition(parts: PointDispositionParts, breaker: Breaker,
   /** Inputs parked since the last log line. */
   let news: InputId[] = [];
 
-  async function refuseInput(column: SubBatchColumn, reason: string): Promise<void> {
+  /** Returns whether the points are to be sent again, because no further input can be parked. */
+  async function refuseInput(column: SubBatchColumn, reason: string): Promise<boolean> {
     const { parked, parks, window, bisection } = parts;
     const { input } = column;
     if (!parks || (column.count === 1 && parked.isProven(input))) {
@@ -83,11 +84,12 @@ export function pointDisposition(parts: PointDispositionParts, breaker: Breaker,
       window.forgetInput(input);
       parked.drain(input, reason);
       bisection.add(new SubBatch([column]), []);
-    } else if (parked.isFull && !parked.has(input)) bisection.resend([column]);
+    } else if (parked.isFull && !parked.has(input)) return true;
     else {
       forget(input, [column]);
       parkInput(input, "refused", reason);
     }
+    return false;
   }
 
   /** Columns of the selected inputs. Those of a fresh request leave the window. */
@@ -113,13 +115,13 @@ export function pointDisposition(parts: PointDispositionParts, breaker: Breaker,
     window.forgetInput(input);
   }
 
-  /** The service accepted points of a parked input. The rest of its lease is sent before later points. */
-  function retried(inFlight: Probe, input: InputId): void {
-    const { parked, bisection } = parts;
+  /** The service accepted points of a parked input. Returns the rest of its lease, to be sent before later points. */
+  function retried(inFlight: Probe, input: InputId): readonly SubBatchColumn[] {
+    const { parked } = parts;
     const rest = merged(restOf(inFlight, input));
     if (rest.length === 0) parked.join(input);
     else parked.drain(input, "");
-    bisection.resend(rest);
+    return rest;
   }
 
   function retriedInVain(inFlight: Probe, column: SubBatchColumn, reason: string): void {
@@ -142,7 +144,10 @@ export function pointDisposition(parts: PointDispositionParts, breaker: Breaker,
   /** Ends the parking of inputs whose bisection is complete. */
   function joinDrained(): void {
     const { parked, bisection } = parts;
-    for (const input of parked.draining()) if (!bisection.holds(input)) parked.join(input);
+    const draining = [...parked.draining()];
+    if (draining.length === 0) return;
+    const held = bisection.inputs();
+    for (const input of draining) if (!held.has(input)) parked.join(input);
   }
 
   function report(reason: string): void {
@@ -175,38 +180,54 @@ export function pointDisposition(parts: PointDispositionParts, breaker: Breaker,
         return { points, parts };
       }
       if (inFlight.kind === "suspect") bisection.accepted();
+      const again: SubBatchColumn[] = [];
       await forEachInSlices(inFlight.subBatch.columns, weight, (column) => {
         if (isStored?.(column.input) === false) return;
         window.settleExtracted(column, false);
         parked.named(column.input);
-        if (inFlight.kind === "probe") retried(inFlight, column.input);
+        if (inFlight.kind === "probe") again.push(...retried(inFlight, column.input));
         points += column.count;
       });
+      bisection.resend(again);
       return { points, parts: undefined };
     },
     /** Refuses the named inputs as a whole, or single points of an input that was accepted before. */
     async refuse(inFlight: InFlightRequest, reasons: ReadonlyMap<InputId, string>): Promise<void> {
-      for (const column of await columnsOf(inFlight, (input) => reasons.has(input))) {
-        const reason = reasons.get(column.input) ?? "";
-        if (inFlight.kind === "probe") retriedInVain(inFlight, column, reason);
-        else await refuseInput(column, reason);
-      }
+      const columns = await columnsOf(inFlight, (input) => reasons.has(input));
+      // Together, since each sync of the rejects takes time.
+      const isAgain = await Promise.all(
+        columns.map(async (column) => {
+          const reason = reasons.get(column.input) ?? "";
+          if (inFlight.kind !== "probe") return await refuseInput(column, reason);
+          retriedInVain(inFlight, column, reason);
+          return false;
+        }),
+      );
+      // In one request, since the service names each input that it refuses.
+      parts.bisection.resend(columns.filter((_, i) => isAgain[i]));
     },
     /** Resends inputs that the answer omits, and parks those omitted too often. */
     async leaveOut(inFlight: InFlightRequest, isDecided: InputFilter): Promise<void> {
       const { parked, parks, bisection } = parts;
+      const omitted = new Set(inFlight.frame.inputs.filter((input) => !isDecided(input)));
+      const isOmitted = (input: InputId) => omitted.has(input);
+      const columns = inFlight.kind === "fresh" ? [] : await columnsOf(inFlight, isOmitted);
+      const byInput = Map.groupBy(columns, ({ input }) => input);
       const again: SubBatchColumn[] = [];
-      for (const input of new Set(inFlight.frame.inputs)) {
-        if (isDecided(input)) continue;
-        const isIt = (each: InputId) => each === input;
-        const columns = inFlight.kind === "fresh" ? [] : await columnsOf(inFlight, isIt);
-        if (inFlight.kind === "probe") for (const column of columns) retriedInVain(inFlight, column, unnamed);
-        else if (!parked.leftOut(input) || (parked.isFull && !parked.has(input))) again.push(...columns);
+      const refused = new Set<InputId>();
+      for (const input of omitted) {
+        const own = byInput.get(input) ?? [];
+        if (inFlight.kind === "probe") for (const column of own) retriedInVain(inFlight, column, unnamed);
+        else if (!parked.leftOut(input) || (parked.isFull && !parked.has(input))) again.push(...own);
         else if (parks) {
-          forget(input, columns);
+          forget(input, own);
           parkInput(input, "unconfirmed", unnamed);
-        } else for (const column of await columnsOf(inFlight, isIt)) await reject(column, okStatus, unnamed);
+        } else refused.add(input);
       }
+      if (refused.size > 0)
+        await Promise.all(
+          (await columnsOf(inFlight, (input) => refused.has(input))).map((column) => reject(column, okStatus, unnamed)),
+        );
       bisection.resend(again);
       joinDrained();
     },
@@ -216,7 +237,7 @@ export function pointDisposition(parts: PointDispositionParts, breaker: Breaker,
       { code, reason, inputs }: Extract<Outcome, { kind: "refused" }>,
     ): Promise<void> {
       const { parked, bisection } = parts;
-      if (inFlight.kind === "fresh") bisection.add(new SubBatch(await columnsOf(inFlight, () => true)), inputs);
+      if (inFlight.kind === "fresh") bisection.add(new SubBatch(await columnsOf(inFlight, () => true)), inputs, true);
       else if (inFlight.kind === "probe") {
         // The input itself is accepted now; its bad points are found by bisection.
         for (const { input } of inFlight.subBatch.columns) parked.drain(input, reason);

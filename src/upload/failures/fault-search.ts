@@ -32,17 +32,22 @@ export class Bisection {
     return this.#suspects.length === 0;
   }
 
-  holds(input: InputId): boolean {
-    return this.#suspects.some(({ subBatch }) => subBatch.columns.some((column) => column.input === input));
+  /** Inputs of undecided points. */
+  inputs(): ReadonlySet<InputId> {
+    return new Set(this.#suspects.flatMap(({ subBatch }) => subBatch.columns.map(({ input }) => input)));
   }
 
-  /** Adds a refused frame. `named`: the inputs that the service blamed, if any. */
-  add(subBatch: SubBatch, named: readonly InputId[]): void {
+  /**
+   * Adds refused points. `named`: the inputs that the service blamed, if any. `isLast`: after what is searched already, which
+   * would otherwise begin again with each refused frame.
+   */
+  add(subBatch: SubBatch, named: readonly InputId[], isLast = false): void {
     this.#points += subBatch.points;
-    const suspect = { subBatch, guilty: true };
+    const before = isLast ? this.#suspects.splice(0) : [];
     const divided = subBatch.divide(new Set(named));
     if (divided) this.#push(divided[0], divided[1]);
-    else this.#suspects.push(suspect);
+    else this.#suspects.push({ subBatch, guilty: true });
+    this.#suspects.push(...before);
   }
 
   /** Schedules unsuspicious points to be sent first. */

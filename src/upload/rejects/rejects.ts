@@ -54,6 +54,8 @@ export async function openRejects(path: string, { clock, log }: Runtime) {
   async function writeNow(): Promise<void> {
     // A copy, since rejects may be added during the append.
     const written = [...pending];
+    // An earlier write has taken them along.
+    if (written.length === 0) return;
     try {
       await append(written.map(({ text }) => text).join(""));
     } catch (error) {

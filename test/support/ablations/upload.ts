@@ -39,6 +39,21 @@ export const uploadAblations: readonly Ablation[] = [
     message: "Test timed out",
   },
   {
+    safeguard: "searching one refused frame to its end",
+    file: "upload/delivery/point-disposition.ts",
+    code: "columnsOf(inFlight, () => true)), inputs, true);",
+    without: "columnsOf(inFlight, () => true)), inputs);",
+    test: "integration/upload-rejects.test.ts",
+    name: "again and again",
+  },
+  {
+    safeguard: "a bound on refused points in memory",
+    file: "upload/delivery/loader.ts",
+    code: " || bisection.points >= mostSearched",
+    without: "",
+    test: "unit/upload/search-memory.test.ts",
+  },
+  {
     safeguard: "recording a refused point on disk before it is settled",
     file: "upload/delivery/point-disposition.ts",
     code: "    await rejects.add(refused, () => {\n      tally.rejected(count);\n      window.settleExtracted(column, true);\n    });",
@@ -53,6 +68,14 @@ export const uploadAblations: readonly Ablation[] = [
       "      this.#parts.tally.rejected(unsendable.length);\n    });\n    this.#window.settleUnsendable(unsendable);",
     test: "integration/upload-rejects.test.ts",
     name: "a point that can",
+  },
+  {
+    safeguard: "holding while many refused points cannot be written down",
+    file: "upload/delivery/dispatcher.ts",
+    code: "const mostUnkept = 10_000;",
+    without: "const mostUnkept = Number.POSITIVE_INFINITY;",
+    test: "integration/upload-rejects.test.ts",
+    name: "while more than 10,000",
   },
   {
     safeguard: "detecting that a service accepts connections again",
@@ -139,8 +162,8 @@ export const uploadAblations: readonly Ablation[] = [
   {
     safeguard: "releasing a refused retry while delivery is held",
     file: "upload/delivery/outcome-handler.ts",
-    code: '      if (inFlight.kind === "probe") disposition.park(inFlight, outcome.reason);\n      return hold(`${breaker.cause}: ${outcome.reason}`);',
-    without: '      return { ...hold(outcome.reason), again: inFlight.kind === "probe" ? inFlight : undefined };',
+    code: '      if (kind === "probe") disposition.park(inFlight, outcome.reason);\n',
+    without: '      if (kind === "probe") return { ...hold(outcome.reason), again: inFlight };\n',
     test: parked,
     name: "for ever",
     message: "points are not delivered",
