@@ -105,6 +105,7 @@ export async function openUploader(parts: UploaderParts, runtime: Runtime, signa
             call: (call, ending) => client.call(call, ending),
             report: (verdict) => tally.saved(verdict),
             saved: (inputs) => watch?.saved(inputs),
+            acceptedRequests: () => tally.acceptedRequests,
           },
           runtime,
         )

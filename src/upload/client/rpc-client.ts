@@ -30,7 +30,12 @@ export const repeatedResult: Readonly<Record<string, unknown>> = {};
 export type CallOutcome =
   | { readonly kind: "done"; readonly result: Readonly<Record<string, unknown>> }
   | { readonly kind: "partly"; readonly error: RpcErrorObject }
-  | { readonly kind: "refused"; readonly code: number; readonly reason: string; readonly paths: readonly string[] }
+  | {
+      readonly kind: "refused";
+      readonly code: number;
+      readonly reason: string;
+      readonly faults: readonly RequestFault[];
+    }
   /** `answered`: the service itself reported it in JSON-RPC, not the network or an intermediary. */
   | (Extract<Outcome, { readonly kind: "unavailable" }> & { readonly answered: boolean })
   /** `answered`: as above. The method or the content is not permitted; the credentials are valid. */
@@ -39,6 +44,12 @@ export type CallOutcome =
       Outcome,
       { readonly kind: "accepted" | "partial" | "unconfirmed" | "refused" | "unavailable" | "unauthorized" }
     >;
+
+/** What the service objects to in a request. `text`: the path and the reason, for people. */
+export interface RequestFault {
+  readonly path: string;
+  readonly text: string;
+}
 
 /** A request of at most this size that gets no answer has another cause, in bytes. */
 const mostUncutBytes = 2 ** 16;
@@ -153,15 +164,15 @@ function verdictOnError(error: RpcErrorObject, clean: Clean): CallOutcome {
     case rpcErrors.invalidRequest.code:
     case rpcErrors.invalidParams.code:
     case rpcErrors.produceInvalidResource.code: {
-      const faults = error.data?.params ?? {};
-      const resources = error.data?.invalidResources ?? [];
-      const details = [
-        ...Object.entries(faults).map(([path, texts]) => `${path}: ${texts.join(", ")}`),
-        ...resources.map(({ id, message }) => `${id ?? "?"}: ${message}`),
-      ];
-      const paths = [...Object.keys(faults), ...resources.flatMap(({ id }) => (id === undefined ? [] : [id]))];
-      const detail = clean(details.slice(0, 5).join("; ")).slice(0, 500);
-      return { kind: "refused", code: error.code, reason: detail ? `${reason}: ${detail}` : reason, paths };
+      const params = Object.entries(error.data?.params ?? {}).map(([path, texts]) => [path, texts.join(", ")] as const);
+      const resources = error.data?.invalidResources?.map(({ id = "?", message }) => [id, message] as const) ?? [];
+      const faults = [...params, ...resources].map(([path, text]) => ({ path, text: clean(`${path}: ${text}`) }));
+      const detail = faults
+        .slice(0, 5)
+        .map(({ text }) => text)
+        .join("; ")
+        .slice(0, 500);
+      return { kind: "refused", code: error.code, reason: detail ? `${reason}: ${detail}` : reason, faults };
     }
     case rpcErrors.partialFailure.code:
       return { kind: "partly", error: cleaned(error, clean) };
@@ -194,7 +205,7 @@ function verdictOnStatus({ status, headers, text }: HttpAnswer, nowMs: number, c
       answered: false,
     };
   if (status === 413) return { kind: "tooLarge" };
-  if (status === 400 || status === 422) return { kind: "refused", code: status, reason, paths: [] };
+  if (status === 400 || status === 422) return { kind: "refused", code: status, reason, faults: [] };
   const after = retryAfterMs(headers["retry-after"], nowMs);
   const waitMs = Math.max(1_000, after ?? 0);
   if (status === 429) return { kind: "throttled", retryAfterMs: waitMs };

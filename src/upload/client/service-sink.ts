@@ -41,7 +41,8 @@ export function serviceSink(
       }
       if (outcome.kind === "partly") return await partial(outcome.error, inputs);
       if (outcome.kind !== "refused") return outcome;
-      const { kind, code, reason, paths } = outcome;
+      const { kind, code, reason, faults } = outcome;
+      const paths = faults.map(({ path }) => path);
       return { kind, code, reason, inputs: namedIn(paths, "data.series.", new Set(inputs)) };
     },
     connects: (signal) => client.connects(signal),

@@ -123,6 +123,10 @@ export function uploadTally(runtime: Runtime, requestsPerSecond: number) {
 
   return {
     enter,
+    /** Requests that were accepted since the start. */
+    get acceptedRequests(): number {
+      return acceptedCount;
+    },
     started(): void {
       startedCount++;
       const now = runtime.clock.monotonic();

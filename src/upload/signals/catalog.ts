@@ -3,7 +3,6 @@ import { setImmediate } from "node:timers/promises";
 import type { InputId, SignalId } from "../../core/point.ts";
 import { checkGridMs, type Runtime } from "../../core/runtime.ts";
 import type { PartialSignalMetadata } from "../../core/signal.ts";
-import { signalAttributes } from "../../wire/signal-view.ts";
 import { canonicalJson, hashOf } from "./attribute-map.ts";
 import { type CatalogFile, type CatalogRow, openCatalogFile, replaceCatalogFile } from "./catalog-file.ts";
 
@@ -58,8 +57,8 @@ export async function openCatalog(path: string, runtime: Runtime, signal: AbortS
     if (hash === undefined) return undefined;
     try {
       const json = metadata ?? file.metadata(input);
-      const parsed = signalAttributes.safeParse(json === undefined ? undefined : JSON.parse(json));
-      return parsed.success ? parsed.data : undefined;
+      // May be invalid. The signal sync refuses such metadata; without them, it would wait for another description.
+      return json === undefined ? undefined : (JSON.parse(json) as PartialSignalMetadata);
     } catch (error) {
       replace(error);
       return undefined;
@@ -155,6 +154,8 @@ export async function openCatalog(path: string, runtime: Runtime, signal: AbortS
       pending.delete(input);
       refused.set(input, reason);
     },
+    /** Whether the service has named a signal of `input`. */
+    isSignal: (input: InputId): boolean => rows.get(input)?.id !== undefined,
     /** Whether `id` is the known signal of `input`. */
     hasId: (input: InputId, id: SignalId): boolean => rows.get(input)?.id === id,
     /** Stores the Signal ID of `input`. Cheap if known. */

@@ -9,9 +9,10 @@ import { inputsMember, saveViewIn } from "../client/method-caller.ts";
 import type { ServiceOptions } from "../client/options.ts";
 import type { Pacer } from "../client/pacer.ts";
 import { answerBytes, type Call, type CallOutcome, mostCuts } from "../client/rpc-client.ts";
-import { namedIn, signalsOf, summaryBytes } from "../client/service-sink.ts";
+import { signalsOf, summaryBytes } from "../client/service-sink.ts";
 import { firstRequestId } from "../packing/frame.ts";
 import type { Catalog } from "./catalog.ts";
+import { mostRefusals, RefusedMetadata, reasonForAll, reasonsIn } from "./refused-metadata.ts";
 
 export interface SignalSyncParts {
   readonly options: ServiceOptions;
@@ -23,6 +24,8 @@ export interface SignalSyncParts {
   readonly report: (verdict: CallOutcome) => void;
   /** Called with the inputs whose metadata was saved. */
   readonly saved?: (inputs: readonly InputId[]) => void;
+  /** Number of requests with points that the service has accepted. */
+  readonly acceptedRequests: () => number;
 }
 
 interface BatchedSignal {
@@ -48,9 +51,12 @@ export class SignalSync {
   readonly #backOff: BackOff;
   /** Parts of refused batches, and batches to repeat. */
   #suspects: (readonly BatchedSignal[])[] = [];
-  /** Ordered by `dueMs`. */
-  #notPermitted: { readonly input: InputId; readonly dueMs: number }[] = [];
+  readonly #refused: RefusedMetadata;
+  /** Refusals since the search for their cause began. */
+  #refusals = 0;
   #failures = 0;
+  /** `acceptedRequests` at the last failure. */
+  #accepted = 0;
   /** Consecutive calls that were cut off. */
   #cuts = 0;
   #nextId = firstRequestId;
@@ -59,11 +65,14 @@ export class SignalSync {
     this.#parts = parts;
     this.#runtime = runtime;
     this.#backOff = new BackOff({ minMs: 1_000, maxMs: 15_000, random: runtime.random });
+    this.#refused = new RefusedMetadata(parts.catalog, runtime);
   }
 
-  /** Whether the points of `input` must wait until its metadata is saved. */
+  /** Whether the points of `input` must wait until its metadata is saved, since they would create its signal. */
   holds(input: InputId): boolean {
-    return this.#failures < patience && this.#parts.catalog.pending.has(input);
+    const { catalog } = this.#parts;
+    const isInVain = this.#failures >= patience || this.#refusals >= mostRefusals;
+    return !isInVain && catalog.pending.has(input) && !catalog.isSignal(input);
   }
 
   /** Saves pending metadata until `signal` aborts, then resolves. `grace` aborts the current call. */
@@ -82,7 +91,8 @@ export class SignalSync {
   /** Saves one batch; returns milliseconds to wait. A separate method, so that a wait does not retain 30 MB. */
   async #saveNext(signal: AbortSignal, grace: AbortSignal): Promise<number> {
     const { pacer, catalog } = this.#parts;
-    this.#retryForbidden();
+    this.#refused.retry();
+    if (this.#suspects.length === 0) this.#refusals = 0;
     const batch = this.#suspects.pop() ?? (await inSlices(this.#nextBatch()));
     if (batch.length === 0) return pollMs;
     const body = Buffer.from(this.#body(batch.map(({ json }) => json).join(",")), "utf8");
@@ -144,17 +154,17 @@ export class SignalSync {
         const saved = batch.filter(({ input }) => ids.has(input));
         const rest = batch.filter(({ input }) => !ids.has(input));
         this.#saved(saved, ids);
-        const known = new Set(rest.map(({ input }) => input));
-        for (const { id = "", message } of verdict.error.data?.invalidResources ?? [])
-          for (const input of namedIn([id], "inputs.", known)) this.#refused(rest, input, message);
+        const resources = verdict.error.data?.invalidResources ?? [];
+        const faults = resources.map(({ id = "", message }) => ({ path: id, text: message }));
+        this.#refused.add(rest, reasonsIn(rest, faults));
         return ids.size > 0 ? this.#succeeded() : this.#failed(true);
       }
       case "refused":
-        this.#bisect(batch, verdict.reason, verdict.paths);
+        this.#bisect(batch, verdict);
         return this.#succeeded();
       case "tooLarge":
         if (batch.length > 1) this.#split(batch);
-        else if (batch[0]) this.#refused(batch, batch[0].input, "metadata are larger than the service takes");
+        else this.#refused.add(batch, reasonForAll(batch, "metadata are larger than the service takes"));
         return 0;
       case "throttled":
         if (verdict.retryAfterMs > 0) report(verdict);
@@ -177,27 +187,19 @@ export class SignalSync {
 
   /** Perhaps only some signals are forbidden, so the batch is split. Points are sent meanwhile. */
   #forbidden(batch: readonly BatchedSignal[], reason: string): number {
+    if (this.#areAllRefused(batch, reason)) return this.#failed(true);
     if (batch.length > 1) {
       this.#split(batch);
       this.#failures++;
       return 0;
     }
-    const dueMs = this.#runtime.clock.monotonic() + forbiddenMs;
-    for (const { input } of batch) {
-      this.#refused(batch, input, reason);
-      this.#notPermitted.push({ input, dueMs });
-    }
+    this.#refused.add(batch, reasonForAll(batch, reason), forbiddenMs);
     return this.#failed(true);
   }
 
-  /** Repeats forbidden calls, since an operator may have granted the permission. */
-  #retryForbidden(): void {
-    const { catalog } = this.#parts;
-    const now = this.#runtime.clock.monotonic();
-    while (this.#notPermitted[0] && this.#notPermitted[0].dueMs <= now) {
-      const { input } = this.#notPermitted.shift() ?? {};
-      if (input !== undefined && catalog.refused.has(input)) catalog.markSaved(input, undefined, undefined);
-    }
+  /** `batch` was refused without naming a signal. Ends a search in which everything is refused. */
+  #areAllRefused(batch: readonly BatchedSignal[], reason: string): boolean {
+    return this.#refused.areAll(() => [batch, ...this.#suspects.splice(0)].flat(), reason);
   }
 
   #succeeded(): number {
@@ -209,41 +211,31 @@ export class SignalSync {
 
   #failed(answered: boolean): number {
     // If the service is unreachable, points cannot be sent either, so they may continue to wait.
-    if (answered) this.#failures++;
+    const accepted = this.#parts.acceptedRequests();
+    if (answered || accepted > this.#accepted) this.#failures++;
+    this.#accepted = accepted;
     return this.#backOff.next();
   }
 
   #saved(batch: readonly BatchedSignal[], ids: ReadonlyMap<InputId, SignalId>): void {
+    if (batch.length > 0) this.#refused.reset();
     for (const { input, hash } of batch) this.#parts.catalog.markSaved(input, hash, ids.get(input));
     this.#parts.saved?.(batch.map(({ input }) => input));
   }
 
-  #refused(batch: readonly BatchedSignal[], input: InputId, reason: string): void {
-    const signal = batch.find((each) => each.input === input);
-    if (!signal) return;
-    this.#parts.catalog.markRefused(input, signal.hash, reason);
-    this.#runtime.log.warn(
-      { input, reason },
-      "the service refuses the metadata of a signal, its points are sent all the same",
-    );
-  }
-
-  /** Finds the bad signal of a refused batch, so that the others are saved. */
-  #bisect(batch: readonly BatchedSignal[], reason: string, paths: readonly string[]): void {
-    const [first] = batch;
-    if (batch.length === 1 && first) {
-      this.#refused(batch, first.input, reason);
-      return;
-    }
-    const known = new Set(batch.map(({ input }) => input));
-    const prefixes = ["inputs.", "signalsByInput.", "params.inputs."];
-    const named = new Set(prefixes.flatMap((prefix) => namedIn(paths, prefix, known)));
-    if (named.size === 0 || named.size === batch.length) {
-      this.#split(batch);
-      return;
-    }
-    for (const signal of batch) if (named.has(signal.input)) this.#suspects.push([signal]);
-    this.#suspects.push(batch.filter(({ input }) => !named.has(input)));
+  /** Finds the bad signals of a refused batch, so that the others are saved. */
+  #bisect(batch: readonly BatchedSignal[], { reason, faults }: Extract<CallOutcome, { kind: "refused" }>): void {
+    this.#refusals++;
+    const named = reasonsIn(batch, faults);
+    if (batch.length > 1 && named.size === batch.length) this.#refused.add(batch, named);
+    else if (named.size > 0 && batch.length > 1)
+      this.#suspects.push(
+        batch.filter(({ input }) => named.has(input)),
+        batch.filter(({ input }) => !named.has(input)),
+      );
+    else if (this.#areAllRefused(batch, reason)) return;
+    else if (batch.length > 1) this.#split(batch);
+    else this.#refused.add(batch, reasonForAll(batch, reason));
   }
 
   #split(batch: readonly BatchedSignal[]): void {

@@ -10,6 +10,7 @@ const rejects = "unit/upload/rejects.test.ts";
 const bisection = "unit/upload/bisection.test.ts";
 const pacer = "unit/upload/pacer.test.ts";
 const upload = "integration/upload.test.ts";
+const forbidden = "integration/upload-forbidden.test.ts";
 const interval = "unit/upload/interval.test.ts";
 
 export const uploadAblations: readonly Ablation[] = [
@@ -118,6 +119,38 @@ export const uploadAblations: readonly Ablation[] = [
     code: "    parts.loader.leadWithLive();\n",
     without: "",
     test: handler,
+  },
+  {
+    safeguard: "sending points while bad metadata are searched for",
+    file: "upload/signals/signal-sync.ts",
+    code: " || this.#refusals >= mostRefusals",
+    without: "",
+    test: forbidden,
+    name: "while the bad ones",
+  },
+  {
+    safeguard: "ending a search in which all metadata are refused",
+    file: "upload/signals/refused-metadata.ts",
+    code: "++this.#inARow < mostRefusals",
+    without: "++this.#inARow < Infinity",
+    test: forbidden,
+    name: "where the service refuses the metadata of all",
+  },
+  {
+    safeguard: "sending points where only metadata get no answer",
+    file: "upload/signals/signal-sync.ts",
+    code: "answered || accepted > this.#accepted",
+    without: "answered",
+    test: forbidden,
+    name: "where nothing but",
+  },
+  {
+    safeguard: "sending points of existing signals before changed metadata",
+    file: "upload/signals/signal-sync.ts",
+    code: " && !catalog.isSignal(input)",
+    without: "",
+    test: forbidden,
+    name: "where nothing but",
   },
   {
     safeguard: "rejecting an answer without any input",
