@@ -26,8 +26,16 @@ export type Outcome =
   | { readonly kind: "refused"; readonly code: number; readonly reason: string; readonly inputs: readonly InputId[] }
   /** HTTP 413: halve the frame size and remember the limit. */
   | { readonly kind: "tooLarge" }
-  /** HTTP 429, −32015. */
-  | { readonly kind: "throttled"; readonly retryAfterMs: number }
+  /**
+   * HTTP 429, −32015, or a failure with `Retry-After`. `isServerError`, `isCut`: as of `unavailable`, in case this request
+   * never gets another answer.
+   */
+  | {
+      readonly kind: "throttled";
+      readonly retryAfterMs: number;
+      readonly isServerError?: boolean;
+      readonly isCut?: boolean;
+    }
   /** HTTP 401, 403, 3xx, −32003: pause delivery, renew the credentials and report the problem. */
   | { readonly kind: "unauthorized"; readonly reason: string; readonly hint?: string }
   /**

@@ -53,6 +53,8 @@ export interface RequestFault {
 
 /** A request of at most this size that gets no answer has another cause, in bytes. */
 const mostUncutBytes = 2 ** 16;
+/** HTTP statuses for which the length of a request may be the cause. */
+const aboutLength: ReadonlySet<number> = new Set([408, 429, 504]);
 /** Consecutive requests that are cut off before the caller makes them shorter. */
 export const mostCuts = 2;
 
@@ -114,7 +116,8 @@ export async function openRpcClient(parts: RpcClientParts, runtime: Runtime) {
       const verdict = ok
         ? verdictOnBody(answer, id, clean)
         : verdictOnStatus(answer, timeOf(headers) ?? runtime.clock.now() / 1_000, clean);
-      if (verdict.kind === "unavailable" && (status === 408 || status === 504)) return { ...verdict, isCut: isLong };
+      if ((verdict.kind === "unavailable" || verdict.kind === "throttled") && aboutLength.has(status))
+        return { ...verdict, isCut: isLong };
       const lacking = lackingIn(status, verdict);
       return lacking && credentials.renew(authorization, lacking) ? { kind: "throttled", retryAfterMs: 0 } : verdict;
     },
@@ -179,7 +182,7 @@ function verdictOnError(error: RpcErrorObject, clean: Clean): CallOutcome {
     case rpcErrors.forbidden.code:
       return { kind: "unauthorized", reason, answered: true };
     case rpcErrors.tryAgain.code:
-      return { kind: "throttled", retryAfterMs: 1_000 };
+      return { kind: "throttled", retryAfterMs: 1_000, isServerError: true };
     default:
       return { ...unavailable(reason, failing), answered: true, isServerError: true };
   }
@@ -210,7 +213,7 @@ function verdictOnStatus({ status, headers, text }: HttpAnswer, nowMs: number, c
   const waitMs = Math.max(1_000, after ?? 0);
   if (status === 429) return { kind: "throttled", retryAfterMs: waitMs };
   if (after !== undefined && (status >= 500 || status === 408 || status === 425))
-    return { kind: "throttled", retryAfterMs: waitMs };
+    return { kind: "throttled", retryAfterMs: waitMs, isServerError: status >= 500 };
   return status < 500 ? unavailable(reason) : { ...unavailable(reason, failing), isServerError: true };
 }
 

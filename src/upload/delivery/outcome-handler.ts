@@ -36,6 +36,8 @@ const onward: Next = { waitMs: 0, again: undefined };
 const longestHoldMs = 300_000;
 /** Pause between attempts while the service refuses every request. */
 const breakerMs = 60_000;
+/** Requests in a row that the service answers by asking to wait, before the request itself may be the cause. */
+const mostThrottled = 4;
 /** Unconfirmed requests that are repeated quickly. Further ones wait longer. */
 const mostUnconfirmed = 3;
 /** After this many requests in a row without an accepted point, the status blames the service, not the inputs. */
@@ -53,6 +55,8 @@ export function outcomeHandler(parts: OutcomeHandlerParts, runtime: Runtime) {
   let unconfirmed = 0;
   /** Consecutive requests without an accepted point, except retries of parked inputs. */
   let vain = 0;
+  /** Consecutive requests that the service answered by asking to wait. */
+  let throttled = 0;
   /** Consecutive requests that were cut off. */
   let cuts = 0;
   let troubleSince: number | undefined;
@@ -83,6 +87,7 @@ export function outcomeHandler(parts: OutcomeHandlerParts, runtime: Runtime) {
     unconfirmedOff.reset();
     unconfirmed = 0;
     vain = 0;
+    throttled = 0;
     cuts = 0;
     if (parts.limit.least) parts.limit.forget();
     if (parts.search.isOn) return;
@@ -154,18 +159,35 @@ export function outcomeHandler(parts: OutcomeHandlerParts, runtime: Runtime) {
     return onward;
   }
 
+  async function askedToWait(
+    inFlight: InFlightRequest,
+    { retryAfterMs, ...outcome }: Extract<Outcome, { kind: "throttled" }>,
+  ): Promise<Next> {
+    // Without a delay, the credentials were renewed, and the request is repeated in its turn.
+    if (retryAfterMs === 0) return { waitMs: 0, again: inFlight };
+    const cause = new Error("the service asked to wait");
+    if (++throttled > mostThrottled)
+      return unavailable(inFlight, { ...outcome, kind: "unavailable", cause }, retryAfterMs);
+    return trouble(inFlight, "throttled", cause.message, retryAfterMs);
+  }
+
+  /** `retryAfterMs`: the least wait. Undefined: the service did not ask to wait. */
   async function unavailable(
     inFlight: InFlightRequest,
     outcome: Extract<Outcome, { kind: "unavailable" }>,
+    retryAfterMs?: number,
   ): Promise<Next> {
     const { cause, isServerError, isCut } = outcome;
     const { parks, parked, search, bisection, window } = parts;
     const { message } = cause;
-    const waitMs = backOff.next();
+    const state = retryAfterMs === undefined ? "unreachable" : "throttled";
+    const waitMs = retryAfterMs ?? backOff.next();
+    // Without the input at fault, the next request may follow at once, unless the service asked all to wait.
+    const parkedOne = retryAfterMs === undefined ? onward : { waitMs, again: undefined };
     // Where a proxy or a slow line ends long requests, the same one would never arrive.
     if (isCut && inFlight.kind === "fresh" && ++cuts >= mostCuts) {
       await parts.limit.tooLarge(inFlight.frame.body.length);
-      trouble(inFlight, "unreachable", message, waitMs, cause);
+      trouble(inFlight, state, message, waitMs, cause);
       return { waitMs, again: undefined };
     }
     const isSearched = isServerError === true && parks;
@@ -175,17 +197,17 @@ export function outcomeHandler(parts: OutcomeHandlerParts, runtime: Runtime) {
       if (isAtFault && inFlight.frame.inputs.length > 1) bisection.split();
       if (isAtFault && disposition.park(inFlight, message, true)) {
         vain++;
-        return onward;
+        return parkedOne;
       }
       bisection.postpone();
     }
     const found = isSearched && inFlight.kind === "fresh" ? search.failed(inFlight.parts) : undefined;
-    if (!found?.isSearched) return failedRequest(inFlight, "unreachable", message, waitMs, cause);
+    if (!found?.isSearched) return failedRequest(inFlight, state, message, waitMs, cause, parkedOne);
     if (found.blamed !== undefined) disposition.blame(found.blamed, message);
     // Parked inputs can be retried only after all other points of their blocks returned to the buffer.
     else if (!search.isAnswering && parked.except?.some((input) => window.isReturning(input)))
       for (const lane of ["live", "backlog"] as const) await inSlices(window.forget(lane));
-    if (++vain >= mostVain) trouble(inFlight, "unreachable", message, waitMs, cause);
+    if (++vain >= mostVain) trouble(inFlight, state, message, waitMs, cause);
     return { waitMs, again: undefined };
   }
 
@@ -196,11 +218,12 @@ export function outcomeHandler(parts: OutcomeHandlerParts, runtime: Runtime) {
     message: string,
     waitMs: number,
     cause?: Cause,
+    parkedOne = onward,
   ): Next {
     if (inFlight.kind === "fresh") return trouble(inFlight, state, message, waitMs, cause);
     const isParked = disposition.park(inFlight, message);
     // If other requests succeed in between, the input is the cause, and others do not wait.
-    if (++vain < mostVain) return isParked ? onward : { waitMs, again: undefined };
+    if (++vain < mostVain) return isParked ? parkedOne : { waitMs, again: undefined };
     trouble(inFlight, state, message, waitMs, cause);
     return { waitMs, again: undefined };
   }
@@ -257,10 +280,7 @@ export function outcomeHandler(parts: OutcomeHandlerParts, runtime: Runtime) {
         case "tooLarge":
           return tooLarge(inFlight);
         case "throttled":
-          // Without a delay, the credentials were renewed, and the request is repeated in its turn.
-          if (outcome.retryAfterMs > 0)
-            return trouble(inFlight, "throttled", "the service asked to wait", outcome.retryAfterMs);
-          return { waitMs: 0, again: inFlight };
+          return askedToWait(inFlight, outcome);
         case "unauthorized":
           return failedRequest(inFlight, "holding", outcome.reason, holdOff.next(), outcome);
         case "unavailable":

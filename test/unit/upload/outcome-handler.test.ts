@@ -1,5 +1,5 @@
 // How long the uploader waits after an answer, and in which order it records and settles a point.
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { AgentError } from "../../../src/core/errors.ts";
 import type { InputId } from "../../../src/core/point.ts";
 import type { Outcome } from "../../../src/core/sink.ts";
@@ -70,6 +70,22 @@ test("points with an unknown outcome are sent again unchanged", async () => {
   expect((await handler.handle(fresh, accepted)).again).toBeUndefined();
 });
 
+test("a part of a refused request and a retry wait as long as the service asks", async () => {
+  const parked = parkedInputs(testRuntime());
+  const window = { forgetInput: () => {}, forgetExtracted: () => {} } as unknown as OutcomeHandlerParts["window"];
+  const asked: Outcome = { kind: "throttled", retryAfterMs: 30_000, isServerError: true };
+  for (const kind of ["suspect", "probe"] as const) {
+    const { handler, bisection } = openStory({ parks: true, parked, window });
+    const two = () => Float64Array.of(1, 2);
+    const subBatch = new SubBatch([new SubBatchColumn(a, two(), two(), two())]);
+    bisection.add(subBatch, []);
+    bisection.next();
+    const request = { kind, frame: { ...frame, points: 2 }, subBatch, rest: [] } as unknown as InFlightRequest;
+    for (let i = 0; i < 6; i++) expect((await handler.handle(request, asked)).waitMs).toBe(30_000);
+    expect(parked.has(a)).toBe(true);
+  }
+});
+
 test("after an outage the newest points are sent first, after a short one the order is unchanged", async () => {
   const { wait, clock, log } = openStory();
   await wait(unavailable);
@@ -129,6 +145,23 @@ test("an input omitted by an answer is parked only after three in a row", async 
 
   for (let i = 0; i < 3; i++) await handler.handle(both, leftOut);
   expect(parked.status().first).toMatchObject([{ input: a, why: "unconfirmed" }]);
+});
+
+test("points of many inputs that one answer refuses are written down together", async () => {
+  const written: (() => void)[] = [];
+  const rejects = { add: () => new Promise<void>((resolve) => written.push(resolve)) };
+  const parked = parkedInputs(testRuntime());
+  const { handler } = openStory({ parked, parks: false, rejects } as unknown as OutcomeHandlerParts);
+  const inputs = ["a", "b", "c"].map((input) => input as InputId);
+  const one = Float64Array.of(1);
+  const subBatch = new SubBatch(inputs.map((input) => new SubBatchColumn(input, one, one, one)));
+  const suspect = { kind: "suspect", frame: { ...frame, inputs }, subBatch } as unknown as InFlightRequest;
+  const refused = inputs.map((input) => ({ input, reason: "no such unit" }));
+
+  const handled = handler.handle(suspect, { kind: "partial", accepted: [], refused });
+  await vi.waitFor(() => expect(written).toHaveLength(3));
+  for (const resolve of written) resolve();
+  await handled;
 });
 
 test("a failed retry of one input is not a delivery failure, and others do not wait for it", async () => {
