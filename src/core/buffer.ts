@@ -54,7 +54,8 @@ export interface BufferReader extends AsyncDisposable {
    * Leases a block of durable points that are neither settled nor leased, of the series that `inputs` and `except`
    * select. `live`: the newest points without late ones; a back end that cannot read backwards returns points appended
    * since it was opened. `backlog`: the oldest points, as many as `maxPoints` allows. Resolves when there is a block,
-   * or undefined at once with `wait: false`. Rejects with `signal.reason`. With `inputs` it may find nothing for a
+   * or undefined at once with `wait: false`. Rejects with `signal.reason`. Calls may overlap: blocks are leased and
+   * returned in the order of the calls. With `inputs` it may find nothing for a
    * while if very many series are leased or settled separately. Calls without `inputs` still succeed, and free the
    * memory that it needs.
    */

@@ -224,6 +224,19 @@ export function readerContract(place: () => ReadPlace): void {
     expect(taken.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 50 }, (_, i) => i));
   });
 
+  test("overlapping takes of the backlog lease the oldest points in the order of the calls", async () => {
+    await using home = place();
+    await using buffer = await home.open();
+    await using reader = await buffer.reader();
+    for (let i = 0; i < 3; i++) await buffer.append([point("a", i, i)], { awaited: true }, never);
+
+    const taken: number[][] = [];
+    const takes = [1, 2, 3].map(() => reader.take("backlog", { wait: false, maxPoints: 1 }, never));
+    await Promise.all(takes.map(async (take) => taken.push(seconds(await take))));
+
+    expect(taken).toEqual([[0], [1], [2]]);
+  });
+
   test("values with the same time are delivered in the order of their appends, and a repeat of the newest one is stored once", async () => {
     await using home = place();
     await using buffer = await home.open();

@@ -3,6 +3,7 @@ import type { BufferReader, Lane } from "../../core/buffer.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Sink } from "../../core/sink.ts";
 import { deadline } from "../../lib/flow/abort.ts";
+import { inSlices } from "../../lib/flow/in-slices.ts";
 import type { Pacer } from "../client/pacer.ts";
 import { Bisection, FailureSearch } from "../failures/fault-search.ts";
 import type { ParkedInputs, ParkedStatus } from "../failures/parked-inputs.ts";
@@ -101,7 +102,7 @@ export class Dispatcher {
 
   /** Points in flight, waiting time of the oldest fresh point, and parked inputs. */
   progress(): { readonly inFlight: number; readonly waitedMs: number | undefined; readonly parked: ParkedStatus } {
-    const since = this.#loader.oldest("live");
+    const since = this.#loader.oldest("live") ?? this.#loader.togetherSince;
     return {
       inFlight: this.#points(),
       parked: this.#parked.status(),
@@ -210,7 +211,12 @@ export class Dispatcher {
   }
 
   async #gather(stop: AbortSignal): Promise<void> {
-    await this.#prefetcher.fill(stop);
+    const isTogether = this.#loader.isTogether();
+    if (isTogether && this.#window.points("live") > 0) {
+      await inSlices(this.#window.forget("live"));
+      await this.#settle();
+    }
+    await this.#prefetcher.fill(stop, isTogether);
     const unsendable = this.#prefetcher.takeUnsendable();
     if (unsendable.length === 0) return;
     // Settled only after they are written, as with rejected points.

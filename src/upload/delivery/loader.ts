@@ -43,6 +43,9 @@ const mostSearched = 1_000_000;
 const mostLiveInARow = 9;
 /** Share of `maxLag` after which a series leads the frame, to arrive in time. The best of 0.2 to 0.8 in tests. */
 export const urgentShare = 0.3;
+/** Shares of `maxLag`: in which all must be sent for new points to be sent as backlog, and how long that may go on. */
+const soonShare = 0.7;
+const togetherShare = 0.8;
 /** How long backlog points may be in the window before they lead a frame, in milliseconds. */
 const backlogPatienceMs = 60_000;
 
@@ -59,8 +62,21 @@ export function loader(parts: LoaderParts) {
   let lastBacklog = Number.POSITIVE_INFINITY;
   let liveFirst = true;
   let isSparse: boolean | undefined;
+  let togetherSince: number | undefined;
+  let isTogether = false;
+  /** When the last request was built, and the time between the last two. */
+  let builtAt = Number.NEGATIVE_INFINITY;
+  let spacingMs = Number.POSITIVE_INFINITY;
   const envelope = new Envelope(parts.integration);
   const writer = new FrameWriter(envelope, parts.limit.most);
+
+  /** Whether the backlog has points that are no news. What is new may be backlog for a moment where there is much. */
+  function hasOld(): boolean {
+    const { window, clock, maxLagMs } = parts;
+    const since = clock.now() - 2_000 * maxLagMs;
+    for (const { count, firstTime } of window.queues("backlog")) if (count > 0 && firstTime < since) return true;
+    return false;
+  }
 
   /** When the oldest block of these queues in `lane` was leased. Blocks are numbered in that order. */
   function leasedAt(queues: readonly SeriesQueue[], lane: Lane): number | undefined {
@@ -157,13 +173,34 @@ export function loader(parts: LoaderParts) {
     get sparse(): boolean | undefined {
       return isSparse;
     },
+    /**
+     * Whether new points are to be leased as backlog, because everything can be sent within `maxLag`: of series with
+     * different times, a frame carries several times as many points where each has many. Call before each lease.
+     */
+    isTogether(): boolean {
+      const { window, clock, hasAll, maxLagMs } = parts;
+      const backlog = window.points("backlog");
+      const needMs = ((backlog + window.points("live")) / lastBacklog) * spacingMs;
+      const isShort = backlog > 0 && isSparse === true && hasAll() && needMs <= maxLagMs * soonShare;
+      if (backlog === 0) togetherSince = undefined;
+      else if (isShort && togetherSince === undefined && hasOld()) togetherSince = clock.monotonic();
+      isTogether = isShort && clock.monotonic() - (togetherSince ?? Number.NaN) <= maxLagMs * togetherShare;
+      return isTogether;
+    },
+    /** When new points began to be leased as backlog, in monotonic milliseconds. Undefined: they have a lane. */
+    get togetherSince(): number | undefined {
+      return isTogether ? togetherSince : undefined;
+    },
     /** Points of the last frame that the live lane led. */
     get livePoints(): number {
       return lastLive;
     },
     /** Undefined: no request may be sent now. The body is valid until the next call. */
     async next(): Promise<InFlightRequest | undefined> {
-      const { window, bisection } = parts;
+      const { window, bisection, clock } = parts;
+      const now = clock.monotonic();
+      spacingMs = Math.max(leastSpacingMs, now - builtAt);
+      builtAt = now;
       const fresh = window.points("live") + window.points("backlog");
       // Refused and other points alternate, so that neither blocks the other.
       if (!bisection.empty && (suspectsTurn || fresh === 0 || bisection.points >= mostSearched)) {

@@ -28,6 +28,8 @@ const leastRoom = 100;
 const leastSingle = 10_000;
 /** Smallest lease of the live lane while there is a backlog. */
 const leastNews = 1_000;
+/** Most leases of the backlog at once. */
+const mostAtOnce = 8;
 /** Smallest lease as a share of the backlog's capacity. Smaller ones would separate series of one poll. */
 const leastShare = 1 / 8;
 
@@ -50,19 +52,37 @@ export class Prefetcher {
     this.#parts = parts;
   }
 
-  /** Leases what is available, newest first, without waiting. */
-  async fill(signal: AbortSignal): Promise<void> {
-    await this.#fillLive(signal);
-    const { mostPoints } = this.#parts;
-    for (;;) {
-      const most = mostPoints("backlog");
+  /** Leases what is available, newest first, without waiting. `isTogether`: all of it as backlog, oldest first. */
+  async fill(signal: AbortSignal, isTogether: boolean): Promise<void> {
+    if (!isTogether) await this.#fillLive(signal);
+    const { mostPoints, blockPoints, window } = this.#parts;
+    // Usually the first one shows that there is no backlog.
+    for (let most = 1; ; most = mostAtOnce) {
+      const points = mostPoints("backlog");
+      const left = points - this.#taken("backlog");
       this.#hasAll = false;
-      if (most - this.#taken("backlog") < Math.min(mostPerTake, most * leastShare)) break;
-      const block = await this.#take("backlog", { wait: false, enough: this.#parts.blockPoints() }, signal);
-      this.#hasAll = !block;
-      if (!block) break;
-      this.#add("backlog", block);
+      if (left < Math.min(mostPerTake, points * leastShare)) break;
+      const fitting = Math.floor(Math.min(left / mostPerTake, window.room / Math.min(blockPoints(), mostPerTake)));
+      this.#hasAll = !(await this.#takeBacklog(Math.max(1, Math.min(most, fitting)), signal));
+      if (this.#hasAll) break;
     }
+  }
+
+  /**
+   * Leases up to `count` blocks at once, since on a slow disk each answer waits for a sync. Resolves with false if the
+   * backlog has no more.
+   */
+  async #takeBacklog(count: number, signal: AbortSignal): Promise<boolean> {
+    const options = { wait: false, enough: this.#parts.blockPoints() };
+    const takes = Array.from({ length: count }, async () => {
+      const block = await this.#take("backlog", options, signal);
+      if (block) this.#add("backlog", block);
+      return block !== undefined;
+    });
+    // Blocks that were leased stay in the window even if another lease fails.
+    const results = await Promise.allSettled(takes);
+    for (const result of results) if (result.status === "rejected") throw result.reason;
+    return results.every((result) => result.status === "fulfilled" && result.value);
   }
 
   /** Whether the last lease found no more backlog. */

@@ -15,6 +15,13 @@ const interval = "unit/upload/interval.test.ts";
 
 export const uploadAblations: readonly Ablation[] = [
   {
+    safeguard: "sending new points together with a short backlog",
+    file: "upload/delivery/dispatcher.ts",
+    code: "const isTogether = this.#loader.isTogether();",
+    without: "const isTogether = false as boolean;",
+    test: "unit/upload/short-backlog.test.ts",
+  },
+  {
     safeguard: "sending shorter requests where long ones are cut off",
     file: "upload/delivery/outcome-handler.ts",
     code: "++cuts >= mostCuts",
@@ -53,6 +60,22 @@ export const uploadAblations: readonly Ablation[] = [
     without: "isNear || true",
     test: "unit/upload/learned-limit.test.ts",
     name: "within an eighth",
+  },
+  {
+    safeguard: "leasing several blocks of a backlog between two syncs",
+    file: "upload/window/prefetcher.ts",
+    code: "const mostAtOnce = 8;",
+    without: "const mostAtOnce = 1;",
+    test: "unit/upload/slow-buffer.test.ts",
+    name: "a backlog of 36",
+  },
+  {
+    safeguard: "keeping leased blocks where another lease fails",
+    file: "upload/window/prefetcher.ts",
+    code: 'await Promise.allSettled(takes);\n    for (const result of results) if (result.status === "rejected") throw result.reason;',
+    without: '(await Promise.all(takes)).map((value) => ({ status: "fulfilled" as const, value }));',
+    test: "unit/upload/slow-buffer.test.ts",
+    name: "where one lease fails",
   },
   {
     safeguard: "using a valid token while its renewal takes long",
