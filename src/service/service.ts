@@ -4,45 +4,28 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { createSecureContext } from "node:tls";
 import { AgentError, reasonOf } from "../core/errors.ts";
 import type { Runtime } from "../core/runtime.ts";
+import { repeat } from "../lib/flow/repeat.ts";
 import { loadPageFiles, loadPlotFiles, type PageFile } from "../lib/network/page-files.ts";
 import type { Fault } from "./config/fault.ts";
 import type { LocalServiceOptions } from "./config/options.ts";
-import { CallAdmission } from "./http/admission.ts";
+import { callAdmission } from "./http/admission.ts";
 import { codedFor } from "./http/content-coding.ts";
 import { authentication, signingKey, TokenSigner } from "./http/credentials.ts";
-import { CredentialRefusals } from "./http/guess-brake.ts";
+import { credentialRefusal } from "./http/guess-brake.ts";
 import { answeredCrossOrigin, type Listener, openListener, type ServerCertificate } from "./http/listener.ts";
 import { HttpRefusal, refuse, send } from "./http/messages.ts";
-import { RpcEndpoint } from "./http/rpc-endpoint.ts";
+import { rpcEndpoint } from "./http/rpc-endpoint.ts";
 import { answerTokenRequest } from "./http/token-endpoint.ts";
-import { type MethodTraffic, metricsText, metricsType, Traffic } from "./http/traffic.ts";
+import { metricsText, metricsType, Traffic } from "./http/traffic.ts";
 import { openStoreThreads, type StoreThreads } from "./worker/store-threads.ts";
 
-export interface Service extends AsyncDisposable {
-  /** Base address ending in `/v1`; requests go to `{url}/rpc`. */
-  readonly url: string;
-  readonly pageUrl: string;
-  /** Stops listening and cuts all connections. Running calls continue without a response. */
-  pause(): Promise<void>;
-  /** Listens again on the same port. */
-  resume(): Promise<void>;
-  /** Resolves when the store has failed. The caller should then dispose of the service and start it again. */
-  readonly failed: Promise<Error>;
-  /** Replaces the faults from the next call on. */
-  setFaults(faults: readonly Fault[]): void;
-  /** Traffic so far by canonical method name; `other`: requests without a known method. */
-  counters(): ReadonlyMap<string, MethodTraffic>;
-}
+export type Service = Awaited<ReturnType<typeof openService>>;
 
 /**
  * Rejects with `CONFIG_INVALID` for an invalid certificate, `PORT_IN_USE`, `signal.reason`, or as `ServiceStore.open`
  * throws. Disposing waits for running writes.
  */
-export async function openService(
-  options: LocalServiceOptions,
-  runtime: Runtime,
-  signal: AbortSignal,
-): Promise<Service> {
+export async function openService(options: LocalServiceOptions, runtime: Runtime, signal: AbortSignal) {
   signal.throwIfAborted();
   await using opened = new AsyncDisposableStack();
   const certificate = await readCertificate(options);
@@ -50,14 +33,14 @@ export async function openService(
   const traffic = new Traffic();
   const signer = new TokenSigner(await signingKey(options.data));
   const origin = () => listener.origin;
-  const refusals = new CredentialRefusals(runtime);
-  const admission = new CallAdmission(runtime.clock, options.throttle);
-  const tokens = { options, runtime, signer, refusals, admission, origin };
-  const rpc = new RpcEndpoint({
+  const refuse = credentialRefusal(runtime);
+  const admission = callAdmission(runtime.clock, options.throttle);
+  const tokens = { options, runtime, signer, refuse, admission, origin };
+  const rpc = rpcEndpoint({
     options,
     runtime,
     authenticate: authentication({ integrations: options.integrations, signer, clock: runtime.clock, origin }),
-    refusals,
+    refuse,
     admission,
     traffic,
     store,
@@ -83,12 +66,18 @@ export async function openService(
   runtime.log.info({ part: "service", url: `${listener.origin}/v1`, data: options.data }, "service is open");
   const owned = opened.move();
   return {
+    /** Base address ending in `/v1`; requests go to `{url}/rpc`. */
     url: `${listener.origin}/v1`,
     pageUrl: `${listener.origin}/`,
+    /** Stops listening and cuts all connections. Running calls continue without a response. */
     pause: () => listener.close(),
+    /** Listens again on the same port. */
     resume: () => listener.open(),
+    /** Resolves when the store has failed. The caller should then dispose of the service and start it again. */
     failed: store.failed,
-    setFaults: (faults) => rpc.setFaults(faults),
+    /** Replaces the faults from the next call on. */
+    setFaults: (faults: readonly Fault[]) => rpc.setFaults(faults),
+    /** Traffic so far by canonical method name; `other`: requests without a known method. */
     counters: () => traffic.counters(),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
@@ -112,17 +101,17 @@ async function readCertificate({ tlsCert, tlsKey }: LocalServiceOptions): Promis
 const expireEveryMs = 600_000;
 
 /** Deletes points older than the retention, now and every ten minutes, until disposed. */
-function expiry(store: StoreThreads, retentionMs: number, { clock, log }: Runtime): Disposable {
-  const ended = new AbortController();
-  const loop = async () => {
-    for (;;) {
-      const { failure } = await store.expire(clock.now() - retentionMs * 1_000);
-      if (failure !== undefined) log.error({ part: "service", failure }, "old points could not be deleted");
-      await clock.sleep(expireEveryMs, ended.signal);
-    }
+function expiry(store: StoreThreads, retentionMs: number, runtime: Runtime): AsyncDisposable {
+  const { clock, log } = runtime;
+  const expire = async () => {
+    const { failure } = await store.expire(clock.now() - retentionMs * 1_000);
+    if (failure !== undefined) log.error({ part: "service", failure }, "old points could not be deleted");
   };
-  loop().catch(() => {}); // ends by the abort, or with the store
-  return { [Symbol.dispose]: () => ended.abort() };
+  return repeat(
+    expire,
+    { everyMs: expireEveryMs, first: "now", failure: "no old points are deleted any more" },
+    runtime,
+  );
 }
 
 const timelineFiles = [

@@ -10,39 +10,33 @@ const maxQueued = 200;
 /** A token lasts two hours. A public client may need two requests for one. */
 const tokensPerMinute = 20;
 
-export class CallAdmission {
-  readonly #clock: Clock;
-  readonly #throttle: LocalServiceOptions["throttle"];
-  readonly #gates = new Map<string, RateGate>();
+export type CallAdmission = ReturnType<typeof callAdmission>;
 
-  constructor(clock: Clock, throttle: LocalServiceOptions["throttle"]) {
-    this.#clock = clock;
-    this.#throttle = throttle;
-  }
-
-  /** Resolves when the call may start. Rejects with `HttpRefusal` 429 or 504, or with `signal.reason`. */
-  async admit(integration: string, method: Method, version: ServedVersion, signal: AbortSignal): Promise<void> {
-    if (this.#throttle === "off") return;
-    const { requestsPerSecond } = requestLimits(method, version);
-    const gate = this.#gate(`${integration} ${method} ${requestsPerSecond}`, requestsPerSecond, 1_000);
-    const refusal = "more calls of this method than its rate allows";
-    if (this.#throttle === "reject") return gate.startOrRefuse(refusal);
-    if (gate.waiting >= maxQueued) throw tooMany(refusal, queueTimeouts.queuedMs);
-    const late = "the call waited 10 s for its turn; it was not run";
-    await within(queueTimeouts.queuedMs, late, this.#clock, signal, (ended) => gate.start(ended));
-  }
-
-  /** Throws `HttpRefusal` 429 if the integration requests tokens too often. */
-  admitToken(integration: string): void {
-    if (this.#throttle === "off") return;
-    this.#gate(integration, tokensPerMinute, 60_000).startOrRefuse("tokens are to be kept until they expire");
-  }
-
-  #gate(key: string, count: number, spanMs: number): RateGate {
-    let gate = this.#gates.get(key);
-    if (!gate) this.#gates.set(key, (gate = new RateGate(this.#clock, count, spanMs)));
+export function callAdmission(clock: Clock, throttle: LocalServiceOptions["throttle"]) {
+  const gates = new Map<string, ReturnType<typeof rateGate>>();
+  function gateOf(key: string, count: number, spanMs: number) {
+    let gate = gates.get(key);
+    if (!gate) gates.set(key, (gate = rateGate(clock, count, spanMs)));
     return gate;
   }
+  return {
+    /** Resolves when the call may start. Rejects with `HttpRefusal` 429 or 504, or with `signal.reason`. */
+    async admit(integration: string, method: Method, version: ServedVersion, signal: AbortSignal): Promise<void> {
+      if (throttle === "off") return;
+      const { requestsPerSecond } = requestLimits(method, version);
+      const gate = gateOf(`${integration} ${method} ${requestsPerSecond}`, requestsPerSecond, 1_000);
+      const refusal = "more calls of this method than its rate allows";
+      if (throttle === "reject") return gate.startOrRefuse(refusal);
+      if (gate.waiting() >= maxQueued) throw tooMany(refusal, queueTimeouts.queuedMs);
+      const late = "the call waited 10 s for its turn; it was not run";
+      await within(queueTimeouts.queuedMs, late, clock, signal, (ended) => gate.start(ended));
+    },
+    /** Throws `HttpRefusal` 429 if the integration requests tokens too often. */
+    admitToken(integration: string): void {
+      if (throttle === "off") return;
+      gateOf(integration, tokensPerMinute, 60_000).startOrRefuse("tokens are to be kept until they expire");
+    },
+  };
 }
 
 function tooMany(description: string, waitMs: number): HttpRefusal {
@@ -51,50 +45,34 @@ function tooMany(description: string, waitMs: number): HttpRefusal {
 }
 
 /** A FIFO gate with at most `count` starts in any interval of `spanMs`. */
-export class RateGate {
-  readonly #clock: Clock;
-  readonly #count: number;
-  readonly #spanMs: number;
+export function rateGate(clock: Clock, count: number, spanMs = 1_000) {
   /** The latest starts, at most `count`. */
-  #starts: number[] = [];
-  readonly #queue = new PQueue({ concurrency: 1 });
-
-  constructor(clock: Clock, count: number, spanMs = 1_000) {
-    this.#clock = clock;
-    this.#count = count;
-    this.#spanMs = spanMs;
-  }
-
+  const starts: number[] = [];
+  const queue = new PQueue({ concurrency: 1 });
   /** Milliseconds until the next start is permitted, ignoring the queue. */
-  #waitMs(): number {
-    const oldest = this.#starts.length < this.#count ? undefined : this.#starts[0];
-    return oldest === undefined ? 0 : Math.max(0, oldest + this.#spanMs - this.#clock.monotonic());
+  function waitMs(): number {
+    const oldest = starts.length < count ? undefined : starts[0];
+    return oldest === undefined ? 0 : Math.max(0, oldest + spanMs - clock.monotonic());
   }
-
-  /** Starts now, or throws `HttpRefusal` 429. */
-  startOrRefuse(description: string): void {
-    const wait = this.#waitMs();
-    if (wait > 0) throw tooMany(description, wait);
-    this.#start();
+  function begin(): void {
+    starts.push(clock.monotonic());
+    if (starts.length > count) starts.shift();
   }
-
-  get waiting(): number {
-    return this.#queue.size + this.#queue.pending;
-  }
-
-  /** Resolves when the call may start. Rejects with `signal.reason` and leaves the queue. */
-  async start(signal: AbortSignal): Promise<void> {
-    await this.#queue.add(
-      async () => {
-        for (let wait = this.#waitMs(); wait > 0; wait = this.#waitMs()) await this.#clock.sleep(wait, signal);
-        this.#start();
-      },
-      { signal },
-    );
-  }
-
-  #start(): void {
-    this.#starts.push(this.#clock.monotonic());
-    if (this.#starts.length > this.#count) this.#starts.shift();
-  }
+  return {
+    /** Starts now, or throws `HttpRefusal` 429. */
+    startOrRefuse(description: string): void {
+      const wait = waitMs();
+      if (wait > 0) throw tooMany(description, wait);
+      begin();
+    },
+    waiting: () => queue.size + queue.pending,
+    /** Resolves when the call may start. Rejects with `signal.reason` and leaves the queue. */
+    async start(signal: AbortSignal): Promise<void> {
+      const turn = async () => {
+        for (let wait = waitMs(); wait > 0; wait = waitMs()) await clock.sleep(wait, signal);
+        begin();
+      };
+      await queue.add(turn, { signal });
+    },
+  };
 }

@@ -7,6 +7,7 @@ import { z } from "zod";
 import type { Clock } from "../../core/runtime.ts";
 import { writeAtomically } from "../../lib/files/atomic-file.ts";
 import { attempt } from "../../lib/flow/attempt.ts";
+import { isLoopback } from "../../lib/network/loopback.ts";
 import { sameText } from "../../lib/text/same-text.ts";
 import type { Caller } from "../call/params.ts";
 import type { IntegrationOptions } from "../config/options.ts";
@@ -129,8 +130,4 @@ export function isOwnAudience(audience: string, host: string | undefined, origin
   if (url.host === host?.toLowerCase()) return true;
   const own = new URL(origin);
   return url.host === own.host || (url.port === own.port && isLoopback(url.hostname) && isLoopback(own.hostname));
-}
-
-function isLoopback(hostname: string): boolean {
-  return hostname === "localhost" || hostname === "[::1]" || hostname.startsWith("127.");
 }

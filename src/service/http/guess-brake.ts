@@ -75,28 +75,21 @@ function networkOf(address: string): string {
   return [...before, ...Array<string>(Math.max(0, zeros)).fill("0"), ...after].slice(0, 4).join(":");
 }
 
+/** Resolves when a 401 may be sent. Rejects with `HttpRefusal` 429 if too many wait, or if the client disconnects. */
+export type CredentialRefusal = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+
 /** Logs and delays refusals of wrong passwords and client secrets. */
-export class CredentialRefusals {
-  readonly #clock: Clock;
-  readonly #log: RateLimitedLog;
-  readonly #brake: GuessBrake;
-
-  constructor(runtime: Runtime) {
-    this.#clock = runtime.clock;
-    this.#log = new RateLimitedLog(runtime);
-    this.#brake = new GuessBrake(runtime.clock);
-  }
-
-  /** Resolves when a 401 may be sent. Rejects with `HttpRefusal` 429 if too many wait, or if the client disconnects. */
-  async turn(request: IncomingMessage, response: ServerResponse): Promise<void> {
+export function credentialRefusal(runtime: Runtime): CredentialRefusal {
+  const log = new RateLimitedLog(runtime);
+  const brake = new GuessBrake(runtime.clock);
+  return async (request, response) => {
     const address = request.socket.remoteAddress ?? "";
-    this.#log.warn({ part: "service", address }, "wrong credentials");
-    const delayMs = this.#brake.delayMs(address);
+    log.warn({ part: "service", address }, "wrong credentials");
+    const delayMs = brake.delayMs(address);
     if (delayMs === undefined)
       throw new HttpRefusal(429, "too_many_requests", "too many wrong credentials; the right ones are let in at once", {
         "retry-after": "8",
       });
-    if (delayMs === 0) return;
-    await this.#clock.sleep(delayMs, goneSignal(response));
-  }
+    if (delayMs > 0) await runtime.clock.sleep(delayMs, goneSignal(response));
+  };
 }

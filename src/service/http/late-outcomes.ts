@@ -22,35 +22,30 @@ const keptMs = 600_000;
 /** A response to a full request takes half a megabyte. */
 const maxKept = 32;
 
-export class LateOutcomes {
-  readonly #clock: Clock;
-  readonly #kept = new Map<string, RunningCall & { readonly until: number }>();
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
-
-  /** Keeps `call`, whose response is too late for its client. A failed call is dropped, so that it runs again. */
-  keep(key: string, call: RunningCall): void {
-    const kept = { ...call, until: this.#clock.monotonic() + keptMs };
-    this.#kept.delete(key);
-    this.#kept.set(key, kept);
-    const [oldest] = this.#kept.keys();
-    if (oldest !== undefined && this.#kept.size > maxKept) this.#kept.delete(oldest);
-    const drop = () => {
-      if (this.#kept.get(key) === kept) this.#kept.delete(key);
-    };
-    call.answer.then(({ failure }) => failure === undefined || drop(), drop);
-  }
-
-  /** Removes and returns the kept call of the same request. Undefined: the request must run, or has no key. */
-  take(method: Method, key: string | undefined): RunningCall | undefined {
-    const kept = key === undefined ? undefined : this.#kept.get(key);
-    if (key !== undefined) this.#kept.delete(key);
-    if (kept && kept.until > this.#clock.monotonic()) return kept;
-    if (!isInsert(method)) for (const [other, call] of this.#kept) if (!isInsert(call.method)) this.#kept.delete(other);
-    return undefined;
-  }
+export function lateOutcomes(clock: Clock) {
+  const outcomes = new Map<string, RunningCall & { readonly until: number }>();
+  return {
+    /** Keeps `call`, whose response is too late for its client. A failed call is dropped, so that it runs again. */
+    keep(key: string, call: RunningCall): void {
+      const kept = { ...call, until: clock.monotonic() + keptMs };
+      outcomes.delete(key);
+      outcomes.set(key, kept);
+      const [oldest] = outcomes.keys();
+      if (oldest !== undefined && outcomes.size > maxKept) outcomes.delete(oldest);
+      const drop = () => {
+        if (outcomes.get(key) === kept) outcomes.delete(key);
+      };
+      call.answer.then(({ failure }) => failure === undefined || drop(), drop);
+    },
+    /** Removes and returns the kept call of the same request. Undefined: the request must run, or has no key. */
+    take(method: Method, key: string | undefined): RunningCall | undefined {
+      const kept = key === undefined ? undefined : outcomes.get(key);
+      if (key !== undefined) outcomes.delete(key);
+      if (kept && kept.until > clock.monotonic()) return kept;
+      if (!isInsert(method)) for (const [other, call] of outcomes) if (!isInsert(call.method)) outcomes.delete(other);
+      return undefined;
+    },
+  };
 }
 
 function isInsert(method: Method | undefined): boolean {

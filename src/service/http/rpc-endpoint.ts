@@ -6,7 +6,6 @@ import { orAbort } from "../../lib/flow/abort.ts";
 import {
   isServedVersion,
   largestRequestBytes,
-  type Method,
   newestStable,
   otherVersions,
   queueTimeouts,
@@ -15,8 +14,7 @@ import {
   servedVersions,
   versionHeader,
 } from "../../wire/method.ts";
-import { type RequestEnvelope, scanEnvelope } from "../call/json-bytes.ts";
-import type { Caller } from "../call/params.ts";
+import { scanEnvelope } from "../call/json-bytes.ts";
 import { type Fault, type FaultKind, FaultPlan } from "../config/fault.ts";
 import type { LocalServiceOptions } from "../config/options.ts";
 import { methodOf, onlyReads } from "../method/dispatch.ts";
@@ -24,8 +22,8 @@ import type { StoreThreads } from "../worker/store-threads.ts";
 import type { CallAdmission } from "./admission.ts";
 import { codedFor } from "./content-coding.ts";
 import { type Authenticate, basicCredentials } from "./credentials.ts";
-import type { CredentialRefusals } from "./guess-brake.ts";
-import { LateOutcomes, outcomeKey, withId } from "./late-outcomes.ts";
+import type { CredentialRefusal } from "./guess-brake.ts";
+import { lateOutcomes, outcomeKey, withId } from "./late-outcomes.ts";
 import {
   checkContentType,
   checkDeclaredBody,
@@ -44,21 +42,10 @@ interface RpcEndpointParts {
   readonly options: LocalServiceOptions;
   readonly runtime: Runtime;
   readonly authenticate: Authenticate;
-  readonly refusals: CredentialRefusals;
+  readonly refuse: CredentialRefusal;
   readonly admission: CallAdmission;
   readonly traffic: Traffic;
   readonly store: StoreThreads;
-}
-
-/** A completely read request of an authenticated caller. */
-interface Received {
-  readonly body: Buffer<ArrayBuffer>;
-  readonly envelope: RequestEnvelope;
-  readonly method: Method | undefined;
-  readonly version: ServedVersion;
-  readonly caller: Caller;
-  /** When the body was complete, in monotonic milliseconds. A repeated call over a slow line must not time out again. */
-  readonly start: number;
 }
 
 /** Limit for the bodies of arriving, waiting and running calls in memory. */
@@ -72,49 +59,37 @@ const unreadMs = 60_000;
 /** A client that reads more slowly than this, after `unreadMs`, holds memory that other responses need. */
 const slowestBytesPerMs = 32;
 
-export class RpcEndpoint {
-  readonly #parts: RpcEndpointParts;
-  readonly #late: LateOutcomes;
-  #faults = new FaultPlan([]);
-  #heldBytes = 0;
-  #unreadBytes = 0;
-
-  constructor(parts: RpcEndpointParts) {
-    this.#parts = parts;
-    this.#late = new LateOutcomes(parts.runtime.clock);
-    this.setFaults(parts.options.faults ?? []);
-  }
-
-  /** Replaces the faults from the next call on. */
-  setFaults(faults: readonly Fault[]): void {
-    this.#faults = new FaultPlan(faults);
-  }
+export function rpcEndpoint({ options, runtime, authenticate, refuse, admission, traffic, store }: RpcEndpointParts) {
+  const { clock } = runtime;
+  const late = lateOutcomes(clock);
+  let faultPlan = new FaultPlan(options.faults ?? []);
+  let heldBytes = 0;
+  let unreadBytes = 0;
 
   /** Responds, or rejects with `HttpRefusal`. Rejects with another error if the client disconnects. */
-  async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     let bytes = 0;
     const hold = (more: number) => {
-      if (this.#heldBytes - bytes > maxHeldBytes)
+      if (heldBytes - bytes > maxHeldBytes)
         throw new HttpRefusal(503, "busy", "too many calls wait already", { "retry-after": "5" });
       bytes += more;
-      this.#heldBytes += more;
+      heldBytes += more;
     };
     try {
-      await this.#answer(await this.#receive(request, response, hold), request, response);
+      await answer(await receive(request, response, hold), request, response);
     } finally {
-      this.#heldBytes -= bytes;
+      heldBytes -= bytes;
     }
   }
 
   /** `hold` counts bytes of the body. It throws if other bodies take too much memory. */
-  async #receive(request: IncomingMessage, response: ServerResponse, hold: (bytes: number) => void): Promise<Received> {
-    const { runtime, authenticate, refusals, traffic, options } = this.#parts;
-    const arrival = runtime.clock.monotonic();
+  async function receive(request: IncomingMessage, response: ServerResponse, hold: (bytes: number) => void) {
+    const arrival = clock.monotonic();
     const version = versionOf(request);
     const caller = authenticate(request);
     if (!caller) {
       // Only wrong passwords are delayed; tokens cannot be guessed.
-      if (basicCredentials(request.headers.authorization)) await refusals.turn(request, response);
+      if (basicCredentials(request.headers.authorization)) await refuse(request, response);
       throw unauthorized(request);
     }
     checkContentType(request, "application/json");
@@ -122,22 +97,25 @@ export class RpcEndpoint {
     checkDeclaredBody(request, largest);
     hold(0);
     continueIfAsked(request, response);
-    const limitOf = (bytes: Buffer) => this.#limitOf(scanEnvelope(bytes).method, version);
-    const body = await readBody(request, largest, limitOf, hold);
+    const limitOfStart = (bytes: Buffer) => limitOf(scanEnvelope(bytes).method, version);
+    const body = await readBody(request, largest, limitOfStart, hold);
     const envelope = scanEnvelope(body);
     const method = methodOf(envelope.method, options.namespace);
     traffic.record(method ?? "other", arrival, body.length);
-    const limit = this.#limitOf(envelope.method, version);
+    const limit = limitOf(envelope.method, version);
     if (body.length > limit) throw tooLarge(limit);
-    return { body, envelope, method, version, caller, start: runtime.clock.monotonic() };
+    // From here on, since a repeated call over a slow line must not time out again.
+    return { body, envelope, method, version, caller, start: clock.monotonic() };
   }
 
-  async #answer(received: Received, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async function answer(
+    received: Awaited<ReturnType<typeof receive>>,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<void> {
     const { body, envelope, method, version, caller, start } = received;
-    const { runtime, admission, store, options } = this.#parts;
-    const { clock } = runtime;
     const gone = goneSignal(response);
-    const faults = this.#faults.next(method);
+    const faults = faultPlan.next(method);
     const fault = (kind: FaultKind) => faults.find((candidate) => candidate.kind === kind);
     if (await failBefore(faults, response, clock, gone)) return;
     if (method) await admission.admit(caller.integration, method, version, gone);
@@ -150,7 +128,7 @@ export class RpcEndpoint {
     const written = method !== undefined && !onlyReads(method) ? method : undefined;
     const key = written && id !== undefined ? await outcomeKey(body, caller, version, written) : undefined;
     const abandoned = new AbortController();
-    const call = (written && this.#late.take(written, key)) ?? {
+    const call = (written && late.take(written, key)) ?? {
       id: id ?? "",
       method: written,
       answer: store.call(
@@ -169,15 +147,15 @@ export class RpcEndpoint {
       ),
     };
     // The hosted service times out after 15 s in total, whether or not the call has run.
-    const late = "the call took more than 15 s; it may have been run";
-    const { body: outcome, failure } = await within(left, late, clock, gone, (ended) =>
+    const tooLate = "the call took more than 15 s; it may have been run";
+    const { body: outcome, failure } = await within(left, tooLate, clock, gone, (ended) =>
       orAbort(call.answer, ended),
     ).catch((error: unknown) => {
       abandoned.abort(error);
-      if (key !== undefined) this.#late.keep(key, call);
+      if (key !== undefined) late.keep(key, call);
       throw error;
     });
-    if (!written && outcome) this.#keepUntilRead(outcome.length, gone);
+    if (!written && outcome) keepUntilRead(outcome.length, gone);
     const answered = outcome && id !== undefined && id !== call.id ? withId(outcome, call.id, id) : outcome;
     if (failure !== undefined) runtime.log.error({ part: "service", trace, failure }, "a request failed");
     if (fault("cutAfter")) return void response.destroy();
@@ -188,37 +166,44 @@ export class RpcEndpoint {
     else {
       const coded = await codedFor(request, answered);
       sendJson(response, 200, coded.body, { ...headers, ...coded.headers });
-      this.#limitReading(coded.body.length, response, gone);
+      limitReading(coded.body.length, response, gone);
     }
   }
 
   /** Cuts the connection of a client that has not read a large response in time. */
-  #limitReading(bytes: number, response: ServerResponse, gone: AbortSignal): void {
+  function limitReading(bytes: number, response: ServerResponse, gone: AbortSignal): void {
     if (bytes < largeAnswerBytes) return;
     response.setTimeout(unreadMs, () => response.destroy());
-    this.#parts.runtime.clock.sleep(unreadMs + bytes / slowestBytesPerMs, gone).then(
+    clock.sleep(unreadMs + bytes / slowestBytesPerMs, gone).then(
       () => response.destroy(),
       () => {},
     );
   }
 
   /** Counts a large response until it is read. Throws `HttpRefusal` 503 if unread ones take too much memory. */
-  #keepUntilRead(bytes: number, gone: AbortSignal): void {
+  function keepUntilRead(bytes: number, gone: AbortSignal): void {
     gone.throwIfAborted();
     if (bytes < largeAnswerBytes) return;
-    if (this.#unreadBytes > maxUnreadBytes)
+    if (unreadBytes > maxUnreadBytes)
       throw new HttpRefusal(503, "busy", "too many large answers are being sent", { "retry-after": "5" });
-    this.#unreadBytes += bytes;
-    gone.addEventListener("abort", () => (this.#unreadBytes -= bytes), { once: true });
+    unreadBytes += bytes;
+    gone.addEventListener("abort", () => (unreadBytes -= bytes), { once: true });
   }
 
-  #limitOf(name: string | undefined, version: ServedVersion): number {
-    const { maxInsert, namespace } = this.#parts.options;
+  function limitOf(name: string | undefined, version: ServedVersion): number {
+    const { maxInsert, namespace } = options;
     const method = methodOf(name, namespace);
     if (method === undefined) return largestRequestBytes(version);
     if (method === "integration.insert" && maxInsert !== undefined) return maxInsert;
     return requestLimits(method, version).maxRequestBytes;
   }
+  return {
+    handle,
+    /** Replaces the faults from the next call on. */
+    setFaults(faults: readonly Fault[]): void {
+      faultPlan = new FaultPlan(faults);
+    },
+  };
 }
 
 /** Without the header, clients get the newest stable version. */

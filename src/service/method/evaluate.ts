@@ -1,8 +1,8 @@
 // platform.evaluate: aggregates of items, and formulas over them, in common buckets.
 import type { MethodCall } from "../call/params.ts";
-import { type BucketOf, oneBucket } from "../query/buckets.ts";
+import { type BucketOf, oneBucket, type TimeSpan } from "../query/buckets.ts";
 import { type DataQuery, readCurrentDataQuery } from "../query/data-query.ts";
-import { outsideSpans, pointBefore, pointFrom, startOfLast, type TimeSpan } from "../query/edge-points.ts";
+import { outsideSpans, pointBefore, pointFrom, startOfLast } from "../query/edge-points.ts";
 import { computeFormula, sizeOf } from "../query/formula.ts";
 import { buildFrame, type Column } from "../query/frame-builder.ts";
 import { maxStateBuckets, rollUp, stateTimes, tooManyBuckets } from "../query/rollup.ts";
@@ -25,7 +25,7 @@ export function evaluate(call: MethodCall): object {
   const answers = readAnswerFormat(call, "data");
   if (!query.bucketOf) faults.add("data.rollup", "required");
   faults.throwIfAny();
-  const bucketOf = query.bucketOf ?? oneBucket({ start: query.from, end: query.before });
+  const bucketOf = query.bucketOf ?? oneBucket(query);
   const members = [...items, ...groups.flatMap((group) => group.items)];
   const operations = calculations.reduce((sum, { formula }) => sum + sizeOf(formula), 0);
   const whole = { store, query, bucketOf, now };
@@ -35,7 +35,7 @@ export function evaluate(call: MethodCall): object {
   const columns = new Map(items.map((item) => [item.alias, aggregateItem(grid, item)]));
   for (const group of groups) columns.set(group.alias, aggregateGroup(grid, group));
   const seconds = Float64Array.from(starts, (start) => start / 1e6);
-  const widths = Float64Array.from(starts, (start) => (bucketOf(start).end - start) / 1e6);
+  const widths = Float64Array.from(starts, (start) => (bucketOf(start).before - start) / 1e6);
   columns.set("time_seconds", seconds).set("bucket_seconds", widths);
   const column = (name: string) => columns.get(name) ?? new Float64Array(starts.length).fill(Number.NaN);
   const gapfilled = (alias: string) => {
@@ -90,9 +90,7 @@ function lastOfWindow({ store, query, bucketOf, now }: GridSource, members: read
   if (last === undefined || isWindow || outsidePoints) return query;
   // States end now.
   const span = { from, before: Math.min(before, now) };
-  const starts = members.map(({ item, shift }) =>
-    startOfLast(store, item.id, span, last + Math.abs(shift), (time) => bucketOf(time).start),
-  );
+  const starts = members.map(({ item, shift }) => startOfLast(store, item.id, span, last + Math.abs(shift), bucketOf));
   return { ...query, from: Math.max(from, Math.min(before, ...starts)) };
 }
 
@@ -101,9 +99,9 @@ function gridOf(source: GridSource, members: readonly ItemAggregation[], series:
   const { store, query, bucketOf } = source;
   const inside: number[] = [];
   for (let at = query.from; at < query.before; ) {
-    const { start, end } = bucketOf(at);
-    inside.push(start);
-    at = end;
+    const { from, before } = bucketOf(at);
+    inside.push(from);
+    at = before;
     const rows = inside.length;
     if (
       rows * Math.max(1, series) > maxCells ||
@@ -128,11 +126,11 @@ function aggregateItem(grid: Grid, member: ItemAggregation): Float64Array {
     return new Float64Array(starts.length).fill(Number.NaN);
   // Values that are shifted into the window come from outside of it.
   const from = shift > 0 ? first : query.from;
-  const before = shift < 0 ? bucketOf(last).end : query.before;
+  const before = shift < 0 ? bucketOf(last).before : query.before;
   const values = new Map(valuesIn(grid, member, { from, before }));
   for (const start of [outside.earlier && wanted.all[0], outside.later && wanted.all.at(-1)])
     if (start !== undefined)
-      for (const [time, value] of valuesIn(grid, member, spanAt(grid, start))) values.set(time, value);
+      for (const [time, value] of valuesIn(grid, member, bucketOf(start))) values.set(time, value);
   const zeroIn = isStateAggregation(member.aggregation) || member.aggregation === "count" ? dataOf(grid, member) : none;
   return Float64Array.from(wanted.all, (start) => values.get(start) ?? zeroOrMissing(grid, start, zeroIn));
 }
@@ -150,16 +148,11 @@ function* valuesIn({ store, bucketOf, now }: Grid, { item, aggregation, state }:
     // The grid has at most `maxCells` cells. A series shifted into it may fill as many buckets.
     const budget = { left: maxStateBuckets + maxCells };
     for (const [start, micros] of stateTimes(store, item, [span], { bucketOf, now, budget }).get(state) ?? [])
-      yield [start, ofState[aggregation](micros, bucketOf(start).end - start)] as const;
+      yield [start, ofState[aggregation](micros, bucketOf(start).before - start)] as const;
   } else {
     const aggregates = rollUp(store.blocksOf(item.id, span.from, span.before), bucketOf);
     for (const [i, start] of aggregates.times.entries()) yield [start, aggregates[aggregation][i]!] as const;
   }
-}
-
-function spanAt({ bucketOf }: Grid, time: number): TimeSpan {
-  const { start, end } = bucketOf(time);
-  return { from: start, before: end };
 }
 
 const none: TimeSpan = { from: Number.POSITIVE_INFINITY, before: Number.NEGATIVE_INFINITY };
@@ -174,7 +167,7 @@ function dataOf({ store, now }: Grid, { item, aggregation }: ItemAggregation): T
 
 /** The value of an empty bucket: 0 inside the range of the data. */
 function zeroOrMissing({ bucketOf }: Grid, start: number, data: TimeSpan): number {
-  return start < data.before && bucketOf(start).end > data.from ? 0 : Number.NaN;
+  return start < data.before && bucketOf(start).before > data.from ? 0 : Number.NaN;
 }
 
 /** The value of a group in each row. Without item values it is missing, and the count is 0. */
@@ -209,7 +202,7 @@ function gapfilledItem(grid: Grid, member: ItemAggregation, values: Float64Array
   // The window may begin inside its first bucket; points before that are in no row.
   const begin = member.shift === 0 && !grid.outside.earlier ? grid.query.from : wanted[0];
   const point = grid.query.isWindow ? undefined : pointBefore(grid.store, member.item.id, begin);
-  let [known] = point ? valuesIn(grid, member, spanAt(grid, point.time)) : [];
+  let [known] = point ? valuesIn(grid, member, grid.bucketOf(point.time)) : [];
   return values.map((value, row) => {
     const start = wanted[row]!;
     if (!Number.isNaN(value)) known = [start, value];
@@ -219,7 +212,7 @@ function gapfilledItem(grid: Grid, member: ItemAggregation, values: Float64Array
 
 /** For each row, the start of the bucket that is `shift` before it. */
 function wantedOf({ inside, outside, bucketOf }: Grid, shift: number) {
-  const step = (at: number) => (shift > 0 ? bucketOf(at - 1).start : bucketOf(at).end);
+  const step = (at: number) => (shift > 0 ? bucketOf(at - 1).from : bucketOf(at).before);
   const beyond: number[] = [];
   for (let at = (shift > 0 ? inside[0] : inside.at(-1)) ?? 0; beyond.length < Math.abs(shift); )
     beyond.push((at = step(at)));

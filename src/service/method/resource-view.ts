@@ -92,23 +92,11 @@ function escaped(json: string): string {
   return json.replace(/[&<>\u2028\u2029]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
-/** Builds the responses of a call in the current dialect. */
-export interface Answers {
-  /** A response with `data`. `items` are included if requested. */
-  of(data: object, total: number, items: readonly ItemRecord[]): object;
-  /** The same with a data frame. */
-  ofFrame(frame: object, total: number, items: readonly ItemRecord[]): object;
-  /** The same with resources. */
-  ofResources<Resource extends { readonly id: string }>(
-    resources: readonly Resource[],
-    view: (resource: Resource) => TypedResource,
-    total: number,
-    items: readonly ItemRecord[],
-  ): object;
-}
-
-/** Reads `include` and `format`; null and missing members take their defaults. */
-export function readAnswerFormat({ params, version, faults }: MethodCall, about: "resources" | "data"): Answers {
+/**
+ * Builds the responses of a call in the current dialect, by its `include` and `format`. Null and missing members take
+ * their defaults. `items` of a response are included if requested.
+ */
+export function readAnswerFormat({ params, version, faults }: MethodCall, about: "resources" | "data") {
   const { include } = params;
   if (isGiven(include) && !Array.isArray(include)) faults.add("include", "must be an array of texts");
   const names: readonly unknown[] = Array.isArray(include) ? include : [];
@@ -126,20 +114,27 @@ export function readAnswerFormat({ params, version, faults }: MethodCall, about:
   // clarify-go at 1.2alpha1 rejects a format with more members.
   const added = { includeResourceHashFields: hashes, ...Object.fromEntries(refused.map((name) => [name, false])) };
   const format = { dataAsArray, groupIncludedByType, ...(version === "1.2" && added) };
-  const answers: Answers = {
-    of(data, total, items) {
-      const views = names.length > 0 ? items.map((item) => shownAs(itemResource(item), hashes)) : [];
-      const included = groupIncludedByType ? { items: views } : views;
-      // A public client fails on an empty `included`, so it is left out.
-      return { meta: { total, format }, data, ...(views.length > 0 && { included }) };
-    },
-    ofFrame: (frame, total, items) => answers.of(dataAsArray ? [frame] : frame, total, items),
-    ofResources(resources, view, total, items) {
-      const shownOf = (resource: (typeof resources)[number]) => shownAs(view(resource), hashes);
-      return answers.of(dataAsArray ? resources.map(shownOf) : byId(resources, shownOf), total, items);
+  const answerOf = (data: object, total: number, items: readonly ItemRecord[]) => {
+    const views = names.length > 0 ? items.map((item) => shownAs(itemResource(item), hashes)) : [];
+    const included = groupIncludedByType ? { items: views } : views;
+    // A public client fails on an empty `included`, so it is left out.
+    return { meta: { total, format }, data, ...(views.length > 0 && { included }) };
+  };
+  return {
+    /** A response with a data frame. */
+    ofFrame: (frame: object, total: number, items: readonly ItemRecord[]) =>
+      answerOf(dataAsArray ? [frame] : frame, total, items),
+    /** A response with resources. */
+    ofResources<Resource extends { readonly id: string }>(
+      resources: readonly Resource[],
+      view: (resource: Resource) => TypedResource,
+      total: number,
+      items: readonly ItemRecord[],
+    ) {
+      const shownOf = (resource: Resource) => shownAs(view(resource), hashes);
+      return answerOf(dataAsArray ? resources.map(shownOf) : byId(resources, shownOf), total, items);
     },
   };
-  return answers;
 }
 
 const unknownForms = { resources: ["flattenResourceFields"], data: ["flattenResourceFields", "usePathErrors"] };

@@ -3,14 +3,16 @@
 import type { TimeZone } from "../../lib/time/time-zone.ts";
 import type { RfcDuration } from "../../wire/rfc-duration.ts";
 
-interface Bucket {
-  /** Microseconds since the epoch; inclusive. */
-  readonly start: number;
+/** In microseconds since the epoch. */
+export interface TimeSpan {
+  /** Inclusive. */
+  readonly from: number;
   /** Exclusive. */
-  readonly end: number;
+  readonly before: number;
 }
 
-export type BucketOf = (time: number) => Bucket;
+/** The bucket with this time. */
+export type BucketOf = (time: number) => TimeSpan;
 
 export interface BucketOptions {
   readonly zone: TimeZone;
@@ -36,8 +38,8 @@ export function bucketsOf(width: RfcDuration, { zone, firstDayOfWeek, origin }: 
     // Near the epoch, since the distance to an origin in year 1 is not exact in microseconds.
     const first = (origin ?? zone.fromLocal(defaultLocal)) % micros;
     return (time) => {
-      const start = first + Math.floor((time - first) / micros) * micros;
-      return { start, end: start + micros };
+      const from = first + Math.floor((time - first) / micros) * micros;
+      return { from, before: from + micros };
     };
   }
   const first = (origin === undefined ? defaultLocal : zone.toLocal(origin)) % micros;
@@ -48,7 +50,7 @@ export function bucketsOf(width: RfcDuration, { zone, firstDayOfWeek, origin }: 
 }
 
 /** One bucket for everything, with the start of the window. */
-export function oneBucket(window: Bucket): BucketOf {
+export function oneBucket(window: TimeSpan): BucketOf {
   return () => window;
 }
 
@@ -58,7 +60,7 @@ function numbered(startOf: (n: number) => number, guess: (time: number) => numbe
     let n = guess(time);
     while (startOf(n) > time) n--;
     while (startOf(n + 1) <= time) n++;
-    return { start: startOf(n), end: startOf(n + 1) };
+    return { from: startOf(n), before: startOf(n + 1) };
   };
 }
 

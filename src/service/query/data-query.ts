@@ -82,7 +82,7 @@ function readRows(members: Members, faults: Faults): Pick<DataQuery, "last" | "o
 function rolledUp(from: number, before: number, rollup: Rollup, buckets: BucketOptions) {
   const isWindow = rollup === "window";
   const ofWidth = rollup === null || isWindow ? undefined : bucketsOf(rollup, buckets);
-  return { from, before, isWindow, bucketOf: isWindow ? oneBucket({ start: from, end: before }) : ofWidth };
+  return { from, before, isWindow, bucketOf: isWindow ? oneBucket({ from, before }) : ofWidth };
 }
 
 function allow(members: Members, path: string, known: readonly string[], faults: Faults): void {

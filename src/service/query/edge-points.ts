@@ -1,20 +1,12 @@
 // Finds points next to a window: the value at its begin, and the first and last point of an item.
 import type { ServiceStore } from "../store/store.ts";
-import type { BucketOf } from "./buckets.ts";
+import type { BucketOf, TimeSpan } from "./buckets.ts";
 import type { DataQuery } from "./data-query.ts";
 
 export interface EdgePoint {
   /** Microseconds since the epoch. */
   readonly time: number;
   readonly value: number;
-}
-
-/** A time span in microseconds since the epoch. */
-export interface TimeSpan {
-  /** Inclusive. */
-  readonly from: number;
-  /** Exclusive. */
-  readonly before: number;
 }
 
 const earliest = Number.NEGATIVE_INFINITY;
@@ -43,7 +35,7 @@ function nearest(store: ServiceStore, item: string, from: number, before: number
 }
 
 /**
- * A time from which an item has at least `count` rows, or `from`. A row is a distinct result of `startOf`. Reads
+ * A time from which an item has at least `count` rows, or `from`. A row is a bucket with points. Reads
  * backwards, so the newest point of a long history takes one block.
  */
 export function startOfLast(
@@ -51,7 +43,7 @@ export function startOfLast(
   item: string,
   { from, before }: TimeSpan,
   count: number,
-  startOf: (time: number) => number,
+  bucketOf: BucketOf,
 ): number {
   let found = from;
   for (const { number } of store.resources.signalsOf(item)) {
@@ -59,7 +51,7 @@ export function startOfLast(
     let row = Number.NaN;
     for (const { times } of store.points.scan(number, from, before, true)) {
       for (let i = times.length - 1; i >= 0 && left > 0; i--) {
-        const start = startOf(times[i]!);
+        const start = bucketOf(times[i]!).from;
         if (start !== row) left--;
         row = start;
       }
@@ -71,7 +63,7 @@ export function startOfLast(
 }
 
 /** Without a rollup, each point is its own row. */
-const rowOfPoint: BucketOf = (time) => ({ start: time, end: time + 1 });
+const rowOfPoint: BucketOf = (time) => ({ from: time, before: time + 1 });
 
 /** With `outsidePoints`: the nearest point of any item on each side; with a rollup, its whole bucket. */
 export function outsideSpans(
@@ -81,16 +73,15 @@ export function outsideSpans(
 ): { readonly earlier?: TimeSpan; readonly later?: TimeSpan } {
   if (!outsidePoints || isWindow || from >= before) return {};
   const rowOf = bucketOf ?? rowOfPoint;
-  const [begin, end] = [rowOf(from).start, rowOf(before - 1).end];
+  const [begin, end] = [rowOf(from).from, rowOf(before - 1).before];
   let [nearestBefore, nearestAfter] = [earliest, latest];
   for (const item of items) {
     nearestBefore = Math.max(nearestBefore, pointBefore(store, item, begin)?.time ?? earliest);
     nearestAfter = Math.min(nearestAfter, pointFrom(store, item, end)?.time ?? latest);
   }
-  const spanAt = (time: number): TimeSpan => ({ from: rowOf(time).start, before: rowOf(time).end });
   return {
-    ...(nearestBefore > earliest && { earlier: spanAt(nearestBefore) }),
-    ...(nearestAfter < latest && { later: spanAt(nearestAfter) }),
+    ...(nearestBefore > earliest && { earlier: rowOf(nearestBefore) }),
+    ...(nearestAfter < latest && { later: rowOf(nearestAfter) }),
   };
 }
 
@@ -98,7 +89,6 @@ export function outsideSpans(
 export function spansOf(store: ServiceStore, item: string, query: DataQuery): readonly TimeSpan[] {
   const { from, before, last, bucketOf = rowOfPoint } = query;
   const { earlier, later } = outsideSpans(store, [item], query);
-  const start =
-    last === undefined ? from : startOfLast(store, item, { from, before }, last, (time) => bucketOf(time).start);
+  const start = last === undefined ? from : startOfLast(store, item, { from, before }, last, bucketOf);
   return [earlier, { from: start, before }, later].filter((span) => span !== undefined);
 }

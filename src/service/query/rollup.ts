@@ -4,8 +4,8 @@ import { invalidParams, type RpcFault } from "../call/rpc-fault.ts";
 import type { BlockColumns } from "../store/point-block.ts";
 import { holdOf, type ItemRecord } from "../store/resource.ts";
 import type { ServiceStore } from "../store/store.ts";
-import type { BucketOf } from "./buckets.ts";
-import { pointBefore, type TimeSpan } from "./edge-points.ts";
+import type { BucketOf, TimeSpan } from "./buckets.ts";
+import { pointBefore } from "./edge-points.ts";
 
 /** `avg` is the mean of the samples, not weighted by time. */
 const aggregates = [...rollupColumns, "first", "last"] as const;
@@ -30,7 +30,7 @@ export function rollUp(blocks: Iterable<BlockColumns>, bucketOf: BucketOf): Aggr
       const value = values[i]!;
       if (time >= end) {
         close();
-        ({ start, end } = bucketOf(time));
+        ({ from: start, before: end } = bucketOf(time));
         count = 0;
         min = max = first = value;
         sum = 0;
@@ -78,12 +78,12 @@ export function stateTimes(
   const add = (state: number, from: number, to: number) => {
     for (let at = from; at < to; ) {
       const bucket = bucketOf(at);
-      const part = Math.min(to, bucket.end) - at;
+      const part = Math.min(to, bucket.before) - at;
       let times = states.get(state);
       if (!times) states.set(state, (times = new Map()));
-      const before = times.get(bucket.start);
+      const before = times.get(bucket.from);
       if (before === undefined && --budget.left < 0) throw tooManyBuckets();
-      times.set(bucket.start, (before ?? 0) + part);
+      times.set(bucket.from, (before ?? 0) + part);
       at += part;
     }
   };

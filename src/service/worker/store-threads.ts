@@ -15,7 +15,7 @@ import PQueue from "p-queue";
 import { methodOf, onlyReads, type RpcInput } from "../method/dispatch.ts";
 import type { ResourceChanges } from "../store/resource-store.ts";
 import { logFile } from "../store/store.ts";
-import { type StoreAnswer, WorkerThread } from "./worker-thread.ts";
+import { type StoreAnswer, startWorkerThread, type WorkerThread } from "./worker-thread.ts";
 
 const maxReaders = 2;
 /** Half a minute of continuous inserts. With a smaller log, queries would wait more often. */
@@ -26,7 +26,7 @@ export type StoreThreads = Awaited<ReturnType<typeof openStoreThreads>>;
 /** Resolves when the store is open. Rejects as `ServiceStore.open` throws. */
 export async function openStoreThreads(data: string, maxLog = maxLogBytes) {
   await using threads = new AsyncDisposableStack();
-  const writer = threads.use(new WorkerThread({ data, reads: false }));
+  const writer = threads.use(startWorkerThread({ data, reads: false }));
   await writer.opened;
   const readers: WorkerThread[] = [];
   /** One query for each thread; waiting queries go to the first free one. */
@@ -64,7 +64,7 @@ export async function openStoreThreads(data: string, maxLog = maxLogBytes) {
 
   /** A new reader reads the committed state when it opens, and then receives the changes of each later write. */
   function addReader(): WorkerThread {
-    const reader = owned.use(new WorkerThread({ data, reads: true }));
+    const reader = owned.use(startWorkerThread({ data, reads: true }));
     void reader.failed.then(failure.resolve);
     readers.push(reader);
     return reader;

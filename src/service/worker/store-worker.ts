@@ -13,7 +13,7 @@ if (!port) throw new Error("to be started as a worker");
 const reply = (message: WorkerReply, transfer: ArrayBuffer[] = []) => port.postMessage(message, transfer);
 
 try {
-  const { data, reads, abandoned } = workerData as WorkerData; // sent by `WorkerThread`
+  const { data, reads, abandoned } = workerData as WorkerData; // sent by `startWorkerThread`
   let running = -1;
   const stopIfAbandoned = () => {
     if (Atomics.load(abandoned, 0) === running) throw new Error("the query was abandoned: its client waits no longer");

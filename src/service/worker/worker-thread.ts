@@ -50,111 +50,102 @@ export interface StoreAnswer {
   readonly changes: ResourceChanges | undefined;
 }
 
-export class WorkerThread implements AsyncDisposable {
-  readonly #worker: Worker;
-  readonly #abandoned = new Int32Array(new SharedArrayBuffer(4)).fill(-1);
-  readonly #waiting = new Map<number, PromiseWithResolvers<StoreAnswer>>();
-  readonly #opened = Promise.withResolvers<void>();
-  readonly #closed = Promise.withResolvers<void>();
-  readonly #failed = Promise.withResolvers<Error>();
-  /** Resolves when the store is open. Rejects as `ServiceStore.open` throws. */
-  readonly opened = this.#opened.promise;
-  /** Resolves when the thread has ended unexpectedly, such as by lack of memory. Calls then fail. */
-  readonly failed = this.#failed.promise;
-  #next = 0;
-  #ended: Error | undefined;
-  #closing = false;
+export type WorkerThread = ReturnType<typeof startWorkerThread>;
 
-  /** Calls may be made at once; they wait until the store is open. */
-  constructor(options: WorkerOptions) {
-    // Next to this source file, or next to the bundle in a release.
-    const script = new URL(
-      import.meta.url.endsWith(".ts") ? "./store-worker.ts" : "./store-worker.js",
-      import.meta.url,
-    );
-    this.#worker = new Worker(script, {
-      workerData: { ...options, abandoned: this.#abandoned } satisfies WorkerData,
-      name: options.reads ? "service read" : "service store",
-      // The numbers of a full request are short-lived. A larger nursery mainly retains memory outside of the heap.
-      resourceLimits: { maxYoungGenerationSizeMb: 6 },
-    });
-    this.#opened.promise.catch(() => {}); // `failed` reports it
-    this.#worker.on("message", (reply: WorkerReply) => {
-      if (reply.kind === "ready") this.#opened.resolve();
-      else if (reply.kind === "failed")
-        this.#fail(
-          reply.code === undefined ? new Error(reply.message) : new AgentError(reply.code, reply.message, reply),
-        );
-      else {
-        this.#waiting.get(reply.number)?.resolve(reply);
-        this.#waiting.delete(reply.number);
-      }
-    });
-    this.#worker.on("error", (error) => this.#fail(error));
-    this.#worker.on("exit", () => {
-      this.#fail(new Error("the thread with the store has ended"));
-      this.#closed.resolve();
-    });
+/** Calls may be made at once; they wait until the store is open. */
+export function startWorkerThread(options: WorkerOptions) {
+  const abandonedCall = new Int32Array(new SharedArrayBuffer(4)).fill(-1);
+  const waiting = new Map<number, PromiseWithResolvers<StoreAnswer>>();
+  const opened = Promise.withResolvers<void>();
+  const closed = Promise.withResolvers<void>();
+  const failed = Promise.withResolvers<Error>();
+  let next = 0;
+  let ended: Error | undefined;
+  let isClosing = false;
+  // Next to this source file, or next to the bundle in a release.
+  const script = new URL(import.meta.url.endsWith(".ts") ? "./store-worker.ts" : "./store-worker.js", import.meta.url);
+  const worker = new Worker(script, {
+    workerData: { ...options, abandoned: abandonedCall } satisfies WorkerData,
+    name: options.reads ? "service read" : "service store",
+    // The numbers of a full request are short-lived. A larger nursery mainly retains memory outside of the heap.
+    resourceLimits: { maxYoungGenerationSizeMb: 6 },
+  });
+  opened.promise.catch(() => {}); // `failed` reports it
+  worker.on("message", (reply: WorkerReply) => {
+    if (reply.kind === "ready") opened.resolve();
+    else if (reply.kind === "failed")
+      fail(reply.code === undefined ? new Error(reply.message) : new AgentError(reply.code, reply.message, reply));
+    else {
+      waiting.get(reply.number)?.resolve(reply);
+      waiting.delete(reply.number);
+    }
+  });
+  worker.on("error", fail);
+  worker.on("exit", () => {
+    fail(new Error("the thread with the store has ended"));
+    closed.resolve();
+  });
+
+  function fail(error: Error): void {
+    ended ??= error;
+    opened.reject(ended);
+    if (!isClosing) failed.resolve(ended);
+    for (const { reject } of waiting.values()) reject(error);
+    waiting.clear();
   }
 
-  /** Number of waiting and running calls. */
-  get calls(): number {
-    return this.#waiting.size;
+  function post(message: WorkerRequest, transfer: ArrayBuffer[] = []): void {
+    if (!ended) worker.postMessage(message, transfer);
   }
 
-  /**
-   * Answers requests in order. Transfers `input.body`. Rejects when the thread has ended. If `abandoned` aborts, a
-   * reading thread answers with a failure; a writing thread continues.
-   */
-  call(input: RpcInput, abandoned?: AbortSignal): Promise<StoreAnswer> {
-    const { buffer, byteLength } = input.body;
-    // A small buffer may be a view of a shared pool.
-    const transfer = buffer instanceof ArrayBuffer && buffer.byteLength === byteLength ? [buffer] : [];
-    return this.#ask((number) => ({ kind: "call", number, input }), transfer, abandoned);
-  }
-
-  /** For the writing thread. Rejects as `call` does. */
-  maintain(task: StoreMaintenance): Promise<StoreAnswer> {
-    return this.#ask((number) => ({ kind: "maintain", number, task }));
-  }
-
-  /** Makes changes of the writing thread visible to later calls. */
-  refresh(changes: ResourceChanges): void {
-    if (!this.#ended) this.#worker.postMessage({ kind: "refresh", changes } satisfies WorkerRequest);
-  }
-
-  /** Waits for earlier calls. */
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#closing = true;
-    if (!this.#ended) this.#worker.postMessage({ kind: "close" } satisfies WorkerRequest);
-    await this.#closed.promise;
-  }
-
-  async #ask(
+  async function ask(
     request: (number: number) => WorkerRequest,
     transfer: ArrayBuffer[] = [],
     abandoned?: AbortSignal,
   ): Promise<StoreAnswer> {
-    if (this.#ended) throw this.#ended;
-    const number = this.#next++;
-    const waiting = Promise.withResolvers<StoreAnswer>();
-    this.#waiting.set(number, waiting);
-    const abandon = () => void Atomics.store(this.#abandoned, 0, number);
+    if (ended) throw ended;
+    const number = next++;
+    const answer = Promise.withResolvers<StoreAnswer>();
+    waiting.set(number, answer);
+    const abandon = () => void Atomics.store(abandonedCall, 0, number);
     if (abandoned?.aborted) abandon();
     abandoned?.addEventListener("abort", abandon, { once: true });
-    this.#worker.postMessage(request(number), transfer);
+    post(request(number), transfer);
     try {
-      return await waiting.promise;
+      return await answer.promise;
     } finally {
       abandoned?.removeEventListener("abort", abandon);
     }
   }
 
-  #fail(error: Error): void {
-    this.#ended ??= error;
-    this.#opened.reject(this.#ended);
-    if (!this.#closing) this.#failed.resolve(this.#ended);
-    for (const { reject } of this.#waiting.values()) reject(error);
-    this.#waiting.clear();
-  }
+  return {
+    /** Resolves when the store is open. Rejects as `ServiceStore.open` throws. */
+    opened: opened.promise,
+    /** Resolves when the thread has ended unexpectedly, such as by lack of memory. Calls then fail. */
+    failed: failed.promise,
+    /** Number of waiting and running calls. */
+    get calls(): number {
+      return waiting.size;
+    },
+    /**
+     * Answers requests in order. Transfers `input.body`. Rejects when the thread has ended. If `abandoned` aborts, a
+     * reading thread answers with a failure; a writing thread continues.
+     */
+    call(input: RpcInput, abandoned?: AbortSignal): Promise<StoreAnswer> {
+      const { buffer, byteLength } = input.body;
+      // A small buffer may be a view of a shared pool.
+      const transfer = buffer instanceof ArrayBuffer && buffer.byteLength === byteLength ? [buffer] : [];
+      return ask((number) => ({ kind: "call", number, input }), transfer, abandoned);
+    },
+    /** For the writing thread. Rejects as `call` does. */
+    maintain: (task: StoreMaintenance): Promise<StoreAnswer> => ask((number) => ({ kind: "maintain", number, task })),
+    /** Makes changes of the writing thread visible to later calls. */
+    refresh: (changes: ResourceChanges): void => post({ kind: "refresh", changes }),
+    /** Waits for earlier calls. */
+    async [Symbol.asyncDispose](): Promise<void> {
+      isClosing = true;
+      post({ kind: "close" });
+      await closed.promise;
+    },
+  };
 }

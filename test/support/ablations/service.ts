@@ -40,7 +40,7 @@ export const serviceAblations: readonly Ablation[] = [
   {
     safeguard: "delaying refusals of wrong passwords",
     file: "service/http/rpc-endpoint.ts",
-    code: "      if (basicCredentials(request.headers.authorization)) await refusals.turn(request, response);\n",
+    code: "      if (basicCredentials(request.headers.authorization)) await refuse(request, response);\n",
     without: "",
     test: brake,
     name: "of many wrong passwords",
@@ -49,7 +49,7 @@ export const serviceAblations: readonly Ablation[] = [
     safeguard: "accepting the right password before the delay",
     file: "service/http/rpc-endpoint.ts",
     code: "    if (!caller) {\n",
-    without: "    await refusals.turn(request, response);\n    if (!caller) {\n",
+    without: "    await refuse(request, response);\n    if (!caller) {\n",
     test: brake,
     name: "the right password is",
     message: "socket hang up",
@@ -66,7 +66,7 @@ export const serviceAblations: readonly Ablation[] = [
   {
     safeguard: "delaying refusals of wrong client secrets",
     file: "service/http/token-endpoint.ts",
-    code: "    await refusals.turn(request, response);\n",
+    code: "    await refuse(request, response);\n",
     without: "",
     test: brake,
     name: "wrong secrets of a client",
@@ -168,7 +168,7 @@ export const serviceAblations: readonly Ablation[] = [
   {
     safeguard: "answering a repeated write with the outcome of the one that timed out",
     file: "service/http/rpc-endpoint.ts",
-    code: "(written && this.#late.take(written, key))",
+    code: "(written && late.take(written, key))",
     without: "undefined",
     test: "integration/service-throttle.test.ts",
     name: "a repeated write that",
@@ -184,7 +184,7 @@ export const serviceAblations: readonly Ablation[] = [
   {
     safeguard: "cutting off clients that read a large answer too slowly",
     file: "service/http/rpc-endpoint.ts",
-    code: "this.#limitReading(coded.body.length, response, gone);",
+    code: "limitReading(coded.body.length, response, gone);",
     without: "",
     test: "integration/service-slow-readers.test.ts",
   },

@@ -18,7 +18,7 @@ function bucket(
   time: string,
   options: { zone?: string; firstDayOfWeek?: number; origin?: string } = {},
 ) {
-  const { start, end } = bucketsOf(parseRfcDuration(width) ?? { months: 0, micros: 0 }, {
+  const { from: start, before: end } = bucketsOf(parseRfcDuration(width) ?? { months: 0, micros: 0 }, {
     zone: timeZone(options.zone ?? "UTC") ?? utc,
     firstDayOfWeek: options.firstDayOfWeek ?? 1,
     origin: options.origin === undefined ? undefined : at(options.origin),
@@ -80,10 +80,10 @@ test("every time is in its bucket, and buckets are contiguous in every zone and 
           firstDayOfWeek: 1,
           origin: origin === undefined ? undefined : at(origin),
         });
-        const { start, end } = bucketOf(time);
+        const { from: start, before: end } = bucketOf(time);
         expect(start <= time && time < end).toBe(true);
-        expect(bucketOf(start)).toEqual({ start, end });
-        expect(bucketOf(end).start).toBe(end);
+        expect(bucketOf(start)).toEqual({ from: start, before: end });
+        expect(bucketOf(end).from).toBe(end);
       },
     ),
     runs(400),
@@ -101,10 +101,10 @@ test.each([
     const width = { months: 0, micros: minutes * 60e6 };
     const bucketOf = bucketsOf(width, { zone: timeZone(zone) ?? utc, firstDayOfWeek: 1, origin: undefined });
     for (let time = at(from), last = bucketOf(time); time < at(from) + 4 * 3_600e6; time += 60e6) {
-      const { start, end } = bucketOf(time);
+      const { from: start, before: end } = bucketOf(time);
       expect(start <= time && time < end).toBe(true);
-      expect(start === last.start || start === last.end).toBe(true);
-      last = { start, end };
+      expect(start === last.from || start === last.before).toBe(true);
+      last = { from: start, before: end };
     }
   }
 });
@@ -128,10 +128,10 @@ test("a rollup equals the calculation of each bucket by hand, wherever blocks be
         values: Float64Array.from(part, ([, v]) => v),
       }));
       const bucketOf = (t: number) => ({
-        start: Math.floor(t / width) * width,
-        end: (Math.floor(t / width) + 1) * width,
+        from: Math.floor(t / width) * width,
+        before: (Math.floor(t / width) + 1) * width,
       });
-      const groups = Map.groupBy(all, ([t]) => bucketOf(t).start);
+      const groups = Map.groupBy(all, ([t]) => bucketOf(t).from);
       const values = [...groups.values()].map((group) => group.map(([, v]) => v));
       const sums = values.map((group) => group.reduce((a, b) => a + b, 0));
       expect(rollUp(blocks, bucketOf)).toEqual({
@@ -156,7 +156,7 @@ test("a state holds until the next point, at most for its gap limit, and is divi
   const item = store.resources.createItem(attributes, true, 0);
   store.resources.updateSignal({ ...signal, item: item.id });
   store.points.write(signal.number, { times: Float64Array.of(5, 12, 40), values: Float64Array.of(1, 2.2, 1) });
-  const tens = (time: number) => ({ start: Math.floor(time / 10) * 10, end: Math.floor(time / 10) * 10 + 10 });
+  const tens = (time: number) => ({ from: Math.floor(time / 10) * 10, before: Math.floor(time / 10) * 10 + 10 });
   const seen = (from: number, before: number) => {
     const states = stateTimes(store, item, [{ from, before }], { bucketOf: tens, now: 45, budget: { left: 100 } });
     return Object.fromEntries([...states].map(([state, times]) => [state, Object.fromEntries(times)]));

@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
-import { RateGate } from "../../../src/service/http/admission.ts";
+import { rateGate } from "../../../src/service/http/admission.ts";
 import { ManualClock } from "../../support/runtime.ts";
 
 const forever = new AbortController().signal;
 
 test("excess calls start later, in order, never more than the rate in any second", async () => {
   const clock = new ManualClock();
-  const gate = new RateGate(clock, 2);
+  const gate = rateGate(clock, 2);
   const starts: [number, number][] = [];
   for (let call = 0; call < 5; call++) void gate.start(forever).then(() => starts.push([call, clock.monotonic()]));
   await clock.advance(5_000);
@@ -21,7 +21,7 @@ test("excess calls start later, in order, never more than the rate in any second
 
 test("an aborted call frees its place and does not change the order of the others", async () => {
   const clock = new ManualClock();
-  const gate = new RateGate(clock, 1);
+  const gate = rateGate(clock, 1);
   const starts: [string, number][] = [];
   const queue = (name: string, signal = forever) =>
     gate.start(signal).then(

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { RpcInput } from "../../../src/service/method/dispatch.ts";
 import { openStoreThreads, type StoreThreads } from "../../../src/service/worker/store-threads.ts";
-import { WorkerThread } from "../../../src/service/worker/worker-thread.ts";
+import { startWorkerThread } from "../../../src/service/worker/worker-thread.ts";
 import { integration } from "../../support/service.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
@@ -92,7 +92,7 @@ test("a query aborted before its turn is not run, and a running one stops readin
   await using threads = await openStoreThreads(folder.path);
   await store(threads, 1);
   await expect(threads.call(longQuery(), AbortSignal.abort(new Error("gone")))).rejects.toThrow("gone");
-  await using reader = new WorkerThread({ data: folder.path, reads: true });
+  await using reader = startWorkerThread({ data: folder.path, reads: true });
   const { failure } = await reader.call(longQuery(), AbortSignal.abort());
   expect(failure).toMatch("the query was abandoned");
   expect(await reader.call(longQuery())).toMatchObject({ failure: undefined });
