@@ -13,8 +13,7 @@
 //  48       gaps: count − 1, (gap − lowest gap) ÷ unit; lowest bits first, padded to 8 bytes
 //   …       values: count; floats, or value × 10^decimals or its difference to the previous one, minus the lowest
 //
-// On an even grid, a point takes as many bits as the range of its values needs: 8 for 256 steps of a decimal. Layout 2
-// wrote form 3, with bytes in place of bits, and layout 1 forms 0 to 2. They can be read; rewritten blocks get form 4.
+// On an even grid, a point takes as many bits as the range of its values needs: 8 for 256 steps of a decimal.
 import type { BlockColumns } from "./point-block.ts";
 
 const maxBlockPoints = 1_024;
@@ -80,10 +79,7 @@ export function decodePoints(bytes: Uint8Array): BlockColumns {
   const aligned = bytes.byteOffset % 8 === 0 ? bytes : bytes.slice();
   const view = new DataView(aligned.buffer, aligned.byteOffset);
   const count = view.getUint32(4, true);
-  const found = view.getUint8(0);
-  if (found < 3) return decodeOlder(view, count);
-  const bitsPerWidth = found === form ? 1 : 8;
-  const gapBits = view.getUint8(2) * bitsPerWidth;
+  const gapBits = view.getUint8(2);
   const lowestGap = view.getFloat64(16, true);
   const unit = view.getFloat64(24, true);
   const times = new Float64Array(count);
@@ -91,7 +87,7 @@ export function decodePoints(bytes: Uint8Array): BlockColumns {
   let time = (times[0] = view.getFloat64(8, true));
   for (let i = 1; i < count; i++) times[i] = time += lowestGap + gaps[i - 1]! * unit;
   const valuesAt = headerBytes + packedBytes(count - 1, gapBits);
-  return { times, values: decodeValues(view, valuesAt, count, view.getUint8(3) * bitsPerWidth) };
+  return { times, values: decodeValues(view, valuesAt, count, view.getUint8(3)) };
 }
 
 /** `at`: offset of the values. */
@@ -233,36 +229,5 @@ function unpack(view: DataView, at: number, count: number, bits: number, into: F
 
 /** Multiple of 8, so that typed arrays can follow. */
 function packedBytes(count: number, bits: number): number {
-  return padded(Math.ceil((count * bits) / 8));
-}
-
-function padded(bytes: number): number {
-  return Math.ceil(bytes / 8) * 8;
-}
-
-// Decodes forms 0 to 2:
-//   0  u8   form of the times: 0 even steps, 1 steps in u32 µs, 2 each in f64 µs
-//   4  u32  count
-//   8  f64  first time
-//  16  f64  form 0: the step
-//  24       form 1: count − 1 × u32, padded to 8 bytes; form 2: count × f64
-//   …       values, count × f64
-function decodeOlder(view: DataView, count: number): BlockColumns {
-  const olderHeader = 24;
-  const { buffer, byteOffset } = view;
-  const timesAt = byteOffset + olderHeader;
-  const older = view.getUint8(0);
-  const first = view.getFloat64(8, true);
-  const timeBytes = older === 0 ? 0 : older === 1 ? padded((count - 1) * 4) : count * 8;
-  const values = new Float64Array(buffer, timesAt + timeBytes, count);
-  if (older === 2) return { times: new Float64Array(buffer, timesAt, count), values };
-  const step = view.getFloat64(16, true);
-  const steps = older === 1 ? new Uint32Array(buffer, timesAt, count - 1) : undefined;
-  const times = new Float64Array(count);
-  let time = first;
-  for (let i = 0; i < count; i++) {
-    if (i > 0 && steps) time += steps[i - 1]!;
-    times[i] = steps ? time : first + i * step;
-  }
-  return { times, values };
+  return Math.ceil((count * bits) / 64) * 8;
 }

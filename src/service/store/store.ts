@@ -12,7 +12,7 @@ import { type ResourceStore, resourceStore, resourceTables } from "./resource-st
 
 const databaseFile = "service.sqlite";
 export const logFile = `${databaseFile}-wal`;
-/** Layout version; a newer service writes a higher one. Layouts 1 and 2 can be read. */
+/** Layout version. A file with another one is refused. */
 const layout = 3;
 /** Changed rows between checkpoints, which write 1 to 16 MiB of log. */
 const checkpointChanges = 1_000;
@@ -36,7 +36,7 @@ export class ServiceStore implements Disposable {
   }
 
   /**
-   * `:memory:` persists nothing. Throws `DATA_DIR_UNWRITABLE`, `DATA_DIR_IN_USE`, `BUFFER_NEWER`, or
+   * `:memory:` persists nothing. Throws `DATA_DIR_UNWRITABLE`, `DATA_DIR_IN_USE`, `BUFFER_NEWER`, `BUFFER_OLDER`, or
    * `BUFFER_UNAVAILABLE` if the disk is full or the database damaged.
    */
   static open(data: string): ServiceStore {
@@ -140,9 +140,12 @@ function prepared(db: DatabaseSync): DatabaseSync {
   // `checkpoint` does it between requests, so that no commit waits for it.
   db.exec("PRAGMA wal_autocheckpoint = 0");
   const version = Number(db.prepare("PRAGMA user_version").get()?.["user_version"]);
-  if (version > layout) {
+  // A new file has version 0.
+  if (version !== layout && version !== 0) {
     db.close();
-    throw new AgentError("BUFFER_NEWER", `the service's file has layout ${version}, this version knows ${layout}`);
+    const code = version > layout ? "BUFFER_NEWER" : "BUFFER_OLDER";
+    const hint = "nothing was changed: read it with the version that wrote it, or move the folder away";
+    throw new AgentError(code, `the service's file has layout ${version}, this version knows ${layout}`, { hint });
   }
   db.exec(`BEGIN; ${resourceTables} ${pointTables} PRAGMA user_version = ${layout}; COMMIT`);
   return db;
@@ -191,6 +194,8 @@ function create(path: string): void {
 }
 
 function restrict(path: string): void {
+  // Windows has no permission bits, and refuses to set them for a locked file.
+  if (process.platform === "win32") return;
   try {
     if ((statSync(path).mode & 0o777) !== 0o600) chmodSync(path, 0o600);
   } catch (cause) {
