@@ -54,10 +54,10 @@ export function configFileFor({ configFile }: Pick<DetailOptions, "configFile">,
 export function openDetails(options: DetailOptions, history: History, { clock }: Pick<Runtime, "clock">): Details {
   const { gaps } = options;
   const named = (local: boolean) => configFileFor(options, local);
-  const rejects = shared(async () => await options.rejects?.(), clock);
-  const certificates = shared(async () => (await options.certificates?.()) ?? [], clock);
-  const series = new SeriesCache(options, clock);
-  const texts = new RecentAnswers<string | undefined>(textMs, clock);
+  const rejects = new RecentValues<Promise<RejectReasons | undefined>>(sharedMs, clock);
+  const certificates = new RecentValues<Promise<readonly KnownCertificate[] | undefined>>(sharedMs, clock);
+  const series = seriesReader(options, clock);
+  const texts = new RecentValues<Promise<string | undefined>>(textMs, clock);
   return {
     "/api/tag": async (query, local) => {
       const input = query.get("input") ?? "";
@@ -66,7 +66,7 @@ export function openDetails(options: DetailOptions, history: History, { clock }:
       const { place, template, readText, ...rest } = found;
       const shown = place && { ...place, file: local ? place.file : elsewhere };
       const at = JSON.stringify([place, template]);
-      const text = readText && (await (texts.get(at) ?? texts.set(at, readText())));
+      const text = readText && (await texts.read(at, readText));
       const values = history.tag(input);
       return {
         found: true,
@@ -76,17 +76,18 @@ export function openDetails(options: DetailOptions, history: History, { clock }:
         history: { times: history.times.slice(history.times.length - values.length), values },
       };
     },
-    "/api/series": (query) => series.read(query.get("input") ?? "", parseDuration(query.get("since") ?? "") ?? 0),
+    "/api/series": (query) => series(query.get("input") ?? "", parseDuration(query.get("since") ?? "") ?? 0),
     "/api/gaps": (query) => {
       const since = parseDuration(query.get("since") ?? "") ?? gapsSinceMs;
       const most = Number(query.get("most") ?? 500);
       return gaps?.(since, most >= 1 && most <= mostGaps ? Math.floor(most) : 500) ?? { gaps: [] };
     },
     "/api/rejects": async (_query, local) => ({
-      ...refused(await rejects(), named(local)),
+      ...refused(await rejects.read("", async () => await options.rejects?.()), named(local)),
       retry: options.retry?.(),
     }),
-    "/api/certificates": async (_query, local) => waiting(await certificates(), named(local)),
+    "/api/certificates": async (_query, local) =>
+      waiting(await certificates.read("", async () => await options.certificates?.()), named(local)),
   };
 }
 
@@ -97,70 +98,26 @@ const seriesMs = 30_000;
 const mostWaiting = 4;
 const textMs = 10_000;
 
-class SeriesCache {
-  readonly #options: DetailOptions;
-  readonly #answers: RecentAnswers<object>;
-  #waiting = 0;
-
-  constructor(options: DetailOptions, clock: Clock) {
-    this.#options = options;
-    this.#answers = new RecentAnswers(seriesMs, clock);
-  }
-
-  /** Never rejects: `ok: false` has the reason and the remedy. */
-  read(input: string, spanMs: number): Promise<object> {
+/** Reads values from the service. Never rejects: `ok: false` has the reason and the remedy. */
+function seriesReader({ series }: DetailOptions, clock: Clock): (input: string, spanMs: number) => Promise<object> {
+  const answers = new RecentValues<Promise<object>>(seriesMs, clock);
+  let waitingRequests = 0;
+  return async (input, spanMs) => {
     const key = `${spanMs} ${input}`;
-    const known = this.#answers.get(key);
-    if (known) return known;
-    const { series } = this.#options;
-    if (!series || !spans.includes(spanMs))
-      return Promise.resolve({ ok: false, reason: "since must be 1h, 1d, 7d or 30d" });
-    if (this.#waiting >= mostWaiting)
-      return Promise.resolve({ ok: false, reason: "too many requests wait for the service" });
-    this.#waiting++;
-    const answer = series(input, spanMs)
-      .then(
-        (values) => ({ ok: true, ...values }),
-        (error: unknown) => ({ ok: false, reason: reasonOf(error), remedy: remedyOf(error) }),
-      )
-      .finally(() => this.#waiting--);
-    return this.#answers.set(key, answer);
-  }
-}
-
-/** Any client may ask for any key, so only so many answers are kept. */
-const mostAnswers = 32;
-
-/** The latest answers by key, each shared for `ms` milliseconds. */
-class RecentAnswers<T> {
-  readonly #ms: number;
-  readonly #clock: Clock;
-  readonly #answers = new Map<string, { readonly at: number; readonly answer: Promise<T> }>();
-
-  constructor(ms: number, clock: Clock) {
-    this.#ms = ms;
-    this.#clock = clock;
-  }
-
-  get(key: string): Promise<T> | undefined {
-    this.#drop(({ at }) => this.#clock.monotonic() - at > this.#ms);
-    return this.#answers.get(key)?.answer;
-  }
-
-  /** Returns `answer`. */
-  set(key: string, answer: Promise<T>): Promise<T> {
-    this.#drop(() => this.#answers.size >= mostAnswers);
-    this.#answers.set(key, { at: this.#clock.monotonic(), answer });
-    return answer;
-  }
-
-  /** Drops answers, oldest first, as long as `isOver`. */
-  #drop(isOver: (oldest: { readonly at: number }) => boolean): void {
-    for (const [key, oldest] of this.#answers) {
-      if (!isOver(oldest)) return;
-      this.#answers.delete(key);
-    }
-  }
+    if (!series || !spans.includes(spanMs)) return { ok: false, reason: "since must be 1h, 1d, 7d or 30d" };
+    if (waitingRequests >= mostWaiting && !answers.has(key))
+      return { ok: false, reason: "too many requests wait for the service" };
+    return await answers.read(key, async () => {
+      waitingRequests++;
+      try {
+        return { ok: true, ...(await series(input, spanMs)) };
+      } catch (error) {
+        return { ok: false, reason: reasonOf(error), remedy: remedyOf(error) };
+      } finally {
+        waitingRequests--;
+      }
+    });
+  };
 }
 
 function refused(counted: RejectReasons | undefined, configFile: string | undefined) {
@@ -181,7 +138,7 @@ function refused(counted: RejectReasons | undefined, configFile: string | undefi
   };
 }
 
-function waiting(known: readonly KnownCertificate[], configFile: string | undefined) {
+function waiting(known: readonly KnownCertificate[] = [], configFile: string | undefined) {
   const refused = known.filter(({ state }) => state === "rejected");
   return {
     waiting: refused.slice(0, mostCertificates).map((certificate) => {
@@ -206,39 +163,50 @@ function rfc3339(time: string): string {
   return Number.isNaN(ms) ? time : new Date(ms).toISOString();
 }
 
-/** Caches the result of `make` for `ms` milliseconds. */
-export function cachedFor<T>(ms: number, make: () => T, clock: Clock): CachedValue<T> {
-  let last: { readonly value: T; readonly at: number } | undefined;
-  const expire = () => {
-    if (last && clock.monotonic() - last.at >= ms) last = undefined;
-  };
-  return {
-    read: () => {
-      expire();
-      last ??= { value: make(), at: clock.monotonic() };
-      return last.value;
-    },
-    forget: (value) => {
-      if (value === undefined || last?.value === value) last = undefined;
-    },
-    expire,
-  };
-}
+/** Any client may ask for any key, so only so many values are kept. */
+const mostKept = 32;
 
-interface CachedValue<T> {
-  readonly read: () => T;
-  /** Drops `value` if it is still cached; without an argument, drops any value. */
-  readonly forget: (value?: T) => void;
-  /** Drops an expired value, which is large with many tags. */
-  readonly expire: () => void;
-}
+/** The latest values by key, each shared for `ms` milliseconds. A promise that rejects is not kept. */
+export class RecentValues<T> {
+  readonly #ms: number;
+  readonly #clock: Clock;
+  /** Oldest first. */
+  readonly #kept = new Map<string, { readonly value: T; readonly at: number }>();
 
-/** Shares one read among all requests within 2 s and while it is in progress. A failure is not cached. */
-function shared<T>(make: () => Promise<T>, clock: Clock): () => Promise<T> {
-  const cache = cachedFor(sharedMs, make, clock);
-  return () => {
-    const answer = cache.read();
-    answer.catch(() => cache.forget(answer));
-    return answer;
-  };
+  constructor(ms: number, clock: Clock) {
+    this.#ms = ms;
+    this.#clock = clock;
+  }
+
+  has(key: string): boolean {
+    this.expire();
+    return this.#kept.has(key);
+  }
+
+  read(key: string, make: () => T): T {
+    this.expire();
+    const known = this.#kept.get(key);
+    if (known) return known.value;
+    const kept = { value: make(), at: this.#clock.monotonic() };
+    const [oldest] = this.#kept.keys();
+    if (oldest !== undefined && this.#kept.size >= mostKept) this.#kept.delete(oldest);
+    this.#kept.set(key, kept);
+    if (kept.value instanceof Promise)
+      kept.value.catch(() => {
+        if (this.#kept.get(key) === kept) this.#kept.delete(key);
+      });
+    return kept.value;
+  }
+
+  clear(): void {
+    this.#kept.clear();
+  }
+
+  /** Drops expired values, which may be large. */
+  expire(): void {
+    for (const [key, { at }] of this.#kept) {
+      if (this.#clock.monotonic() - at < this.#ms) return;
+      this.#kept.delete(key);
+    }
+  }
 }

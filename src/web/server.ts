@@ -13,7 +13,7 @@ import { http } from "../lib/network/http.ts";
 import { hostInUrl, listen } from "../lib/network/listen.ts";
 import { answerJson, end, start } from "./answer.ts";
 import { type Control, commands, denial, hasReadToken, isAllowedHost, isLocal } from "./control.ts";
-import { cachedFor, configFileFor, type DetailOptions, openDetails } from "./details.ts";
+import { configFileFor, type DetailOptions, openDetails, RecentValues } from "./details.ts";
 import { answerDiscover, isDiscover } from "./discover-requests.ts";
 import { intervalOf, streamViews, viewOf, viewOfPart } from "./events.ts";
 import { figureHistory, History, historyStepMs, sampleOf } from "./history.ts";
@@ -64,9 +64,10 @@ export async function openWeb(options: WebOptions, runtime: Runtime, signal: Abo
   const closing = new AbortController();
   const history = new History();
   const { control } = options;
-  const { read: snapshot, forget, expire } = cachedFor(snapshotAgeMs, options.snapshot, runtime.clock);
+  const snapshots = new RecentValues<Status>(snapshotAgeMs, runtime.clock);
+  const snapshot = () => snapshots.read("", options.snapshot);
   // After a reload, the client must not see a cached status.
-  const reloading = control && { ...control, reload: () => control.reload().finally(forget) };
+  const reloading = control && { ...control, reload: () => control.reload().finally(() => snapshots.clear()) };
   const details = openDetails(options, history, runtime);
   const view = (query: TagQuery, configFile: string | undefined) =>
     options.part && isPlain(query)
@@ -158,7 +159,7 @@ export async function openWeb(options: WebOptions, runtime: Runtime, signal: Abo
     // Lets the caller continue starting the agent before the first sample.
     await setImmediate();
     history.sample(options.sample?.() ?? sampleOf(snapshot()));
-    expire();
+    snapshots.expire();
   };
   const work = { everyMs: historyStepMs, gridMs: checkGridMs, first: "now", failure: "history stopped" } as const;
   const sampling = repeat(sample, work, { ...runtime, log: runtime.log.child({ part: "web" }) });

@@ -1,7 +1,7 @@
 // The chart: uPlot for axes, grid and lines, an axis for each unit; above the lines a lane for each series of states.
 import { drawLanes, lanesHeight } from "./lanes.js";
 import { drawnColumns, pointAt, textOf } from "./series.js";
-import { nameElement, numberText, numberTexts, timeText, timeTexts, whenText } from "./texts.js";
+import { dotOf, element, numberText, numberTexts, timeText, timeTexts, whenText } from "./texts.js";
 
 const reachPixels = 30;
 const uPlot = globalThis.uPlot;
@@ -154,9 +154,7 @@ export class Chart {
     const time = u.posToVal(left, "x");
     const reach = (reachPixels / u.over.clientWidth) * (this.#to - this.#from);
     const rows = this.#shown.map((series) => tipRow(series, pointAt(series, time, reach), time));
-    const title = document.createElement("strong");
-    title.textContent = whenText(time);
-    this.#tip.replaceChildren(title, ...rows);
+    this.#tip.replaceChildren(element("strong", {}, whenText(time)), ...rows);
     this.#tip.hidden = false;
     const box = this.#root.getBoundingClientRect();
     const within = u.over.getBoundingClientRect();
@@ -243,17 +241,9 @@ function shownPoints(u, i, few) {
 }
 
 function tipRow(series, point, pointed) {
-  const row = document.createElement("div");
-  const dot = document.createElement("span");
-  dot.className = "dot";
-  dot.style.background = series.color;
-  const value = document.createElement("b");
-  const time = document.createElement("small");
-  value.textContent = point ? textOf(series, point.value) : "no data";
-  const range = point?.min !== undefined && point.min !== point.max;
-  if (range && series.kind !== "state")
-    value.textContent += ` (${numberText(point.min)} to ${textOf(series, point.max)})`;
-  time.textContent = point ? timeText(point.time, pointed) : "";
-  row.append(dot, nameElement(series.name), " ", value, " ", time);
-  return row;
+  const hasRange = series.kind !== "state" && point?.min !== undefined && point.min !== point.max;
+  const range = hasRange ? ` (${numberText(point.min)} to ${textOf(series, point.max)})` : "";
+  const value = element("b", {}, point ? `${textOf(series, point.value)}${range}` : "no data");
+  const time = element("small", {}, point ? timeText(point.time, pointed) : "");
+  return element("div", {}, dotOf(series), element("bdi", {}, series.name), " ", value, " ", time);
 }

@@ -1,6 +1,6 @@
 // The table below the chart: what each series is, and its last, least, greatest and mean value in the window.
 import { summaryOf, textOf } from "./series.js";
-import { nameElement, whenText } from "./texts.js";
+import { dotOf, element, whenText } from "./texts.js";
 
 /** `remove(id)` takes a series off the chart. */
 export function showLegend(body, shown, from, to, remove) {
@@ -8,41 +8,24 @@ export function showLegend(body, shown, from, to, remove) {
 }
 
 function rowOf(series, from, to, remove) {
-  const row = document.createElement("tr");
-  const name = document.createElement("th");
-  name.scope = "row";
-  const dot = document.createElement("span");
-  dot.className = "dot";
-  dot.style.background = series.color;
-  const off = document.createElement("button");
-  off.type = "button";
-  off.textContent = "×";
-  off.setAttribute("aria-label", `Remove ${series.name}`);
+  const off = element("button", { type: "button", ariaLabel: `Remove ${series.name}` }, "×");
   off.addEventListener("click", () => remove(series.id));
-  name.append(off, dot, nameElement(series.name));
-  if (series.kind === "step") name.append(small("steps"));
-  const { last } = series;
+  const steps = series.kind === "step" ? [element("small", {}, "steps")] : [];
+  const name = element("th", { scope: "row" }, off, dotOf(series), element("bdi", {}, series.name), ...steps);
   const summary = summaryOf(series, from, to);
-  const held = series.points.findLast(({ time }) => time < from);
-  const lastCell = cell("last", last ? textOf(series, last.value) : held ? textOf(series, held.value) : "no data");
-  const at = last ?? held;
-  if (at) lastCell.append(small(whenText(at.time)));
+  // Without a value in the window, the one that holds since before it.
+  const last = series.last ?? series.points.findLast(({ time }) => time < from);
+  const lastCell = last
+    ? cell("last", textOf(series, last.value), element("small", {}, whenText(last.time)))
+    : cell("last", "no data");
   const numbers = ["min", "max", "avg"].map((key) =>
     cell(key, Number.isFinite(summary?.[key]) ? textOf(series, summary[key]) : "–"),
   );
-  row.append(name, lastCell, ...numbers);
-  return row;
+  return element("tr", {}, name, lastCell, ...numbers);
 }
 
-function cell(label, text) {
-  const element = document.createElement("td");
-  element.dataset.label = label;
-  element.append(text);
-  return element;
-}
-
-function small(text) {
-  const element = document.createElement("small");
-  element.textContent = text;
-  return element;
+function cell(label, ...content) {
+  const node = element("td", {}, ...content);
+  node.dataset.label = label;
+  return node;
 }

@@ -1,5 +1,6 @@
 // The list of signals: search, paging, publishing, and which of them are plotted. Signals of the process come first; those
 // that an agent has of itself are behind them, folded.
+import { element } from "./texts.js";
 
 const pageSize = 50;
 /** Input IDs of what an agent measures of itself: `<agent>/tagferry/delivery/lag`. */
@@ -81,15 +82,9 @@ export class SignalList {
   }
 
   #row(signal) {
-    const row = document.createElement("li");
+    const box = element("input", { type: "checkbox" });
+    const row = element("li", {}, element("label", {}, box, signal.name));
     row.dataset.input = signal.inputId;
-    const label = document.createElement("label");
-    const box = document.createElement("input");
-    box.type = "checkbox";
-    label.append(box, signal.name);
-    const small = document.createElement("small");
-    small.textContent = [signal.inputId, signal.engUnit, signal.description].filter(Boolean).join(" · ");
-    row.append(label);
     const published = (item) => {
       box.value = item ?? "";
       box.disabled = item === null;
@@ -97,9 +92,7 @@ export class SignalList {
     published(signal.item);
     box.addEventListener("change", () => this.#actions.toggle(box.value, box.checked));
     if (signal.item === null) {
-      const button = document.createElement("button");
-      button.type = "button";
-      button.textContent = "Publish";
+      const button = element("button", { type: "button" }, "Publish");
       button.addEventListener("click", () =>
         this.#actions.guard("signals", async () => {
           published(await this.#publish(signal));
@@ -108,7 +101,7 @@ export class SignalList {
       );
       row.append(button);
     }
-    row.append(small);
+    row.append(element("small", {}, [signal.inputId, signal.engUnit, signal.description].filter(Boolean).join(" · ")));
     return row;
   }
 

@@ -1,4 +1,4 @@
-// Times as people read them.
+// Times and numbers as people read them, and the elements that show them. Names stand in a <bdi>.
 
 export function whenText(ms) {
   const date = new Date(ms);
@@ -13,11 +13,18 @@ export function timeText(ms, near) {
   return date.toDateString() === new Date(near).toDateString() ? clock(date, true) : whenText(ms);
 }
 
-/** A name as an element of its own, so that its writing direction does not turn around what stands next to it. */
-export function nameElement(name) {
-  const element = document.createElement("bdi");
-  element.textContent = name;
-  return element;
+/** An element with these properties and children. Strings become text nodes. */
+export function element(name, properties = {}, ...children) {
+  const node = Object.assign(document.createElement(name), properties);
+  node.append(...children);
+  return node;
+}
+
+/** The mark of a series in its colour. */
+export function dotOf({ color }) {
+  const dot = element("span", { className: "dot" });
+  dot.style.background = color;
+  return dot;
 }
 
 /** Seven digits, and all those before the decimal point; very small and very large numbers with an exponent. */

@@ -1,5 +1,18 @@
 // The configuration in effect: each value, and the lines of the file where it is written.
-import { byId, cells, element, keyed, setAttribute, setClass, setHidden, setText, setTitle } from "./element.js";
+
+import {
+  button,
+  byId,
+  cells,
+  element,
+  keyed,
+  setAttribute,
+  setClass,
+  setHidden,
+  setText,
+  setTitle,
+} from "./element.js";
+import { showRange } from "./figures.js";
 import * as format from "./format.js";
 import { Stream, showAgent } from "./stream.js";
 import { withToken } from "./token.js";
@@ -47,20 +60,8 @@ function show() {
   setClass(byId("overall"), `headline ${level}`);
   setHidden(again, answer !== undefined || problem !== undefined || isBusy);
   if (!answer) return;
-  const { rows, matching, total } = answer;
-  keyed(body, rows, ({ path }) => path, createRow, update);
-  setText(
-    byId("values-count"),
-    matching === total ? format.count(total) : `${format.count(matching)} of ${format.count(total)}`,
-  );
-  setText(
-    byId("range"),
-    rows.length === 0
-      ? "no value matches"
-      : `${format.count(first + 1)} to ${format.count(first + rows.length)} of ${format.count(matching)}`,
-  );
-  byId("before").disabled = first === 0;
-  byId("after").disabled = first + rows.length >= matching;
+  keyed(body, answer.rows, ({ path }) => path, createRow, update);
+  showRange({ ...answer, first }, "value");
 }
 
 function headline() {
@@ -77,13 +78,13 @@ function headline() {
 
 function createRow() {
   const row = cells({ path: "code", value: "td.value" });
-  const place = element("button", { className: "place", attributes: { type: "button", "aria-expanded": "false" } });
+  const attributes = { "aria-expanded": "false" };
+  const place = button("", () => void unfold(made), { className: "place", attributes });
   const where = element("td", { className: "where", attributes: { role: "cell" } }, place);
   const name = element("th", { className: "path", attributes: { scope: "row", role: "rowheader" } }, row.path);
   row.value.setAttribute("role", "cell");
   const node = element("tr", { className: "setting", attributes: { role: "row" } }, name, row.value, where);
   const made = { ...row, place, where, node };
-  place.addEventListener("click", () => void unfold(made));
   return made;
 }
 
@@ -129,8 +130,7 @@ async function unfold(row) {
   if (here) list.scrollTop = here.offsetTop - list.offsetTop - list.clientHeight / 3;
 }
 
-const again = element("button", { attributes: { type: "button" }, text: "Enter the token" });
-again.addEventListener("click", load);
+const again = button("Enter the token", load);
 byId("overall").after(again);
 for (const field of [search, only])
   field.addEventListener("input", () => {

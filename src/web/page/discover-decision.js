@@ -1,12 +1,11 @@
 // What a person decides before the first connection to an address.
-import { byId, element } from "./element.js";
+import { button, byId, element } from "./element.js";
 import * as format from "./format.js";
 
 /** `decide` is called with what to add to the request. */
 export function showDecision(decision, decide) {
   const { text, facts = [], action, answer } = partsOf(decision);
-  const button = element("button", { attributes: { type: "button" }, text: action });
-  button.addEventListener("click", () => {
+  const act = button(action, () => {
     byId("decision").replaceChildren();
     decide(answer);
   });
@@ -16,10 +15,10 @@ export function showDecision(decision, decide) {
       { className: "notice warn", attributes: { role: "alert" } },
       element("p", { text }),
       element("dl", { className: "facts" }, ...facts.flatMap(([name, value]) => fact(name, value))),
-      element("p", { className: "run" }, button),
+      element("p", { className: "run" }, act),
     ),
   );
-  button.focus();
+  act.focus();
 }
 
 export function certificateFacts({ sha256, subject, validFrom, validTo }) {

@@ -1,5 +1,5 @@
 // What a device offers: one branch at a time, or everything found so far, with live values and a box for each tag.
-import { byId, element, keyed, plain, setAttribute, setHidden, setText } from "./element.js";
+import { button, byId, cells, element, keyed, plain, setAttribute, setHidden, setText } from "./element.js";
 import * as format from "./format.js";
 
 const everyMs = 2_000;
@@ -62,11 +62,6 @@ export class Nodes {
 
   clear() {
     this.chosen.clear();
-    this.#tick();
-  }
-
-  remove(key) {
-    this.chosen.delete(key);
     this.#tick();
   }
 
@@ -152,10 +147,9 @@ export class Nodes {
     setHidden(byId("nodes-path"), this.#look()?.tree !== true);
     byId("nodes-path").replaceChildren(
       ...steps.map(({ name }, depth) => {
-        const button = element("button", { attributes: { type: "button" }, text: plain(name) });
-        if (depth === steps.length - 1) button.setAttribute("aria-current", "location");
-        button.addEventListener("click", () => void this.#open(this.#path.slice(0, depth)));
-        return button;
+        const step = button(plain(name), () => void this.#open(this.#path.slice(0, depth)));
+        if (depth === steps.length - 1) step.setAttribute("aria-current", "location");
+        return step;
       }),
     );
   }
@@ -205,33 +199,22 @@ export class Nodes {
       else this.chosen.delete(row.of.key);
       this.#changed();
     });
-    const name = element("bdi");
-    const value = element("span", { className: "value" });
+    const row = { of: node, box, ...cells({ name: "bdi", value: "span.value", type: "span.quiet" }) };
+    const { name, value, type } = row;
     const address = element("bdi", { className: "quiet address", text: plain(node.address) });
-    const type = element("span", { className: "quiet" });
     const isFolder = node.branch && node.value === undefined;
-    const open = element("button", { className: "branch", attributes: { type: "button" } });
-    open.addEventListener("click", () => void this.#open([...this.#path, node]));
-    if (isFolder) open.append(name, " ▸");
-    else open.append("open ▸");
+    const open = button("", () => void this.#open([...this.#path, node]), { className: "branch" });
+    open.append(...(isFolder ? [name, " ▸"] : ["open ▸"]));
     if (!isFolder) setAttribute(open, "aria-label", `open ${plain(node.name)}`);
     const first = isFolder ? open : element("label", { className: "pick" }, box, name);
     const extra = isFolder ? [this.#belowButton(node)] : node.branch ? [open] : [];
-    const row = {
-      node: element("li", { className: "node" }, first, value, type, address, ...extra),
-      name,
-      box,
-      value,
-      type,
-    };
+    row.node = element("li", { className: "node" }, first, value, type, address, ...extra);
     return row;
   }
 
   #belowButton(node) {
-    const button = element("button", { className: "below", attributes: { type: "button" }, text: "tick all below" });
-    setAttribute(button, "aria-label", `tick all below ${plain(node.name)}`);
-    button.addEventListener("click", () => void this.#tickBelow([node]));
-    return button;
+    const attributes = { "aria-label": `tick all below ${plain(node.name)}` };
+    return button("tick all below", () => void this.#tickBelow([node]), { className: "below", attributes });
   }
 
   #tick() {

@@ -18,6 +18,13 @@ export function element(name, { className, attributes = {}, text } = {}, ...chil
   return node;
 }
 
+/** A button that calls `act` at each click. */
+export function button(text, act, { className, attributes } = {}) {
+  const node = element("button", { className, attributes: { type: "button", ...attributes }, text });
+  node.addEventListener("click", act);
+  return node;
+}
+
 /** Elements by name, each written as `tag` or `tag.class.class`. */
 export function cells(written) {
   return Object.fromEntries(
@@ -101,13 +108,12 @@ export function keyed(parent, items, keyOf, create, update) {
 
 /** A button that copies the text of `textOf`. Outside of a secure context a browser has no clipboard, so it marks the text. */
 export function copyButton(textOf, name = "Copy") {
-  const button = element("button", { className: "copy", attributes: { type: "button" }, text: name });
-  button.addEventListener("click", async () => {
-    const text = textOf();
-    const copied = await Promise.resolve(navigator.clipboard?.writeText(text).then(() => true)).catch(() => false);
-    if (!copied) getSelection()?.selectAllChildren(button.previousElementSibling ?? button);
-    button.textContent = copied ? "Copied" : "Marked: press Ctrl+C";
-    setTimeout(() => (button.textContent = name), 2_000);
-  });
-  return button;
+  const copy = async () => {
+    const copied = await Promise.resolve(navigator.clipboard?.writeText(textOf()).then(() => true)).catch(() => false);
+    if (!copied) getSelection()?.selectAllChildren(node.previousElementSibling ?? node);
+    node.textContent = copied ? "Copied" : "Marked: press Ctrl+C";
+    setTimeout(() => (node.textContent = name), 2_000);
+  };
+  const node = button(name, copy, { className: "copy" });
+  return node;
 }

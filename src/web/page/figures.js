@@ -1,5 +1,6 @@
 // What panels are made of: pills, figures with bars, lists that begin short, and requests next to the stream.
-import { element, keyed, setClass, setHidden, setStyle, setText } from "./element.js";
+import { button, byId, element, keyed, setClass, setHidden, setStyle, setText } from "./element.js";
+import * as format from "./format.js";
 
 export function pill(node, text, colour) {
   setText(node, text);
@@ -25,6 +26,27 @@ export function showFigures(parent, figures) {
   );
 }
 
+/** Which rows of a table are on the page, and whether there are others before and after them. `what`: a row. */
+export function showRange({ first, rows, matching, total }, what) {
+  const last = first + rows.length;
+  const all = format.count(matching);
+  setText(byId(`${what}s-count`), matching === total ? all : `${all} of ${format.count(total)}`);
+  const range = `${format.count(first + 1)} to ${format.count(last)} of ${all}`;
+  setText(byId("range"), rows.length === 0 ? `no ${what} matches` : range);
+  byId("before").disabled = first === 0;
+  byId("after").disabled = last >= matching;
+}
+
+/** Offers `names` after the first choice of `select`. `wanted` is chosen if it is among them. */
+export function showChoices(select, names, wanted = select.value) {
+  const key = names.join("\n");
+  if (select.names === key) return;
+  select.names = key;
+  select.length = 1;
+  for (const name of names) select.append(element("option", { attributes: { value: name }, text: name }));
+  select.value = names.includes(wanted) ? wanted : "";
+}
+
 /** An error and what to do about it; hidden while there is none. */
 export function showTrouble(node, error, remedy) {
   setHidden(node, error === undefined);
@@ -34,7 +56,7 @@ export function showTrouble(node, error, remedy) {
 /** The first rows, and a button for the others. */
 export class ShortList {
   #list;
-  #button = element("button", { className: "more", attributes: { type: "button" } });
+  #button;
   #most;
   #all = false;
   #again = () => {};
@@ -42,12 +64,13 @@ export class ShortList {
   constructor(list, most) {
     this.#list = list;
     this.#most = most;
-    list.after(this.#button);
-    this.#button.hidden = true;
-    this.#button.addEventListener("click", () => {
+    const turn = () => {
       this.#all = !this.#all;
       this.#again();
-    });
+    };
+    this.#button = button("", turn, { className: "more" });
+    this.#button.hidden = true;
+    list.after(this.#button);
   }
 
   show(items, keyOf, create, update) {

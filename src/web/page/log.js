@@ -1,5 +1,7 @@
 // The latest lines of the log, with filters. They are kept here as the agent keeps them, so that filters need no request.
-import { byId, cells, element, keyed, setClass, setHidden, setText } from "./element.js";
+
+import { button, byId, cells, element, keyed, setClass, setHidden, setText } from "./element.js";
+import { listRow, showChoices } from "./figures.js";
 import * as format from "./format.js";
 import { Stream, showAgent } from "./stream.js";
 import { withToken } from "./token.js";
@@ -20,7 +22,6 @@ const own = new Set(["level", "time", "msg", "agent", "pid", "hostname", "source
 
 const fields = { search: byId("search"), level: byId("level"), source: byId("source") };
 const pause = byId("pause");
-const again = element("button", { attributes: { type: "button" }, text: "Enter the token" });
 /** Newest last. */
 let lines = [];
 let after = 0;
@@ -28,7 +29,6 @@ let hasToken;
 /** Why there is no answer, if not for want of a token. */
 let problem;
 let isBusy = false;
-let sources = "";
 /** When the agent was started, and when the one was that the lines are from. Each start counts lines from the beginning. */
 let startedAt;
 let linesOf;
@@ -129,18 +129,11 @@ function create({ time, level, from, message, detail }) {
   setText(row.detail, detail);
   const what = element("div", { className: "who" }, row.message, row.detail);
   return {
-    node: element(
-      "div",
-      { className: "row line", attributes: { role: "listitem" } },
-      row.time,
-      row.level,
-      row.from,
-      what,
-    ),
+    node: listRow("row line", [row.time, row.level, row.from, what]),
   };
 }
 
-again.addEventListener("click", () => {
+const again = button("Enter the token", () => {
   hasToken = undefined;
   void load();
 });
@@ -158,13 +151,10 @@ new Stream(
   ({ status }) => {
     showAgent(status, "Log");
     startedAt = status.agent.startedAt;
-    const names = status.sources.map(({ name }) => name);
-    if (names.join("\n") === sources) return;
-    sources = names.join("\n");
-    const wanted = fields.source.value;
-    fields.source.length = 1;
-    for (const name of names) fields.source.append(element("option", { attributes: { value: name }, text: name }));
-    fields.source.value = names.includes(wanted) ? wanted : "";
+    showChoices(
+      fields.source,
+      status.sources.map(({ name }) => name),
+    );
   },
 );
 show();

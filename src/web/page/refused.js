@@ -1,5 +1,5 @@
 // Points that the service refused for good, by its reasons.
-import { byId, cells, copyButton, element, plain, setHidden, setText } from "./element.js";
+import { button, byId, cells, copyButton, element, plain, setHidden, setText } from "./element.js";
 import { Lookup, listRow, pill, ShortList } from "./figures.js";
 import * as format from "./format.js";
 import { withToken } from "./token.js";
@@ -7,12 +7,10 @@ import { withToken } from "./token.js";
 const asked = new Lookup("api/rejects", 2_000);
 const list = new ShortList(byId("refused"), 4);
 const command = element("code", { className: "command" });
-const again = element("button", { attributes: { type: "button" }, text: "Send again" });
 const progress = element("span", { className: "quiet", attributes: { role: "status" } });
 const or = element("span", { className: "quiet", text: "or" });
 const copy = copyButton(() => command.textContent);
-byId("refused-run").append(again, progress, or, command, copy);
-again.addEventListener("click", async () => {
+const again = button("Send again", async () => {
   again.disabled = true;
   try {
     const answer = await withToken("api/rejects/retry");
@@ -24,6 +22,7 @@ again.addEventListener("click", async () => {
     again.disabled = false;
   }
 });
+byId("refused-run").append(again, progress, or, command, copy);
 
 export function showRefused(status) {
   const { upload, buffer } = status;

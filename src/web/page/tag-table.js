@@ -1,6 +1,8 @@
 // The table of tags: search, filters, order and pages. Only the rows of the page exist and are asked for, so that ten
 // thousand tags cost the same as ten.
+
 import { byId, cells, element, keyed, setAttribute, setClass, setText, setTitle } from "./element.js";
+import { showChoices, showRange } from "./figures.js";
 import * as format from "./format.js";
 import { words } from "./words.js";
 
@@ -15,7 +17,6 @@ const defaults = { search: "", source: "", state: "", sort: "order" };
 export class TagTable {
   #body;
   #fields = { search: byId("search"), source: byId("source-filter"), state: byId("state-filter"), sort: byId("sort") };
-  #sources = "";
   #first = 0;
   #rows = matchMedia("(max-width: 760px)").matches ? 12 : 25;
 
@@ -44,7 +45,7 @@ export class TagTable {
     return {
       search: search.value,
       // The list of sources comes with the first view.
-      source: source.value || (this.#sources === "" ? (source.dataset.wanted ?? "") : ""),
+      source: source.value || (source.names === undefined ? (source.dataset.wanted ?? "") : ""),
       state: state.value,
       sort: sort.value,
       first: this.#first,
@@ -53,7 +54,8 @@ export class TagTable {
   }
 
   show({ rows, first, matching, total }, sources, nowMs) {
-    this.#showSources(sources);
+    const names = sources.map(({ name }) => name);
+    showChoices(this.#fields.source, names, this.query.source);
     this.#first = first;
     keyed(
       this.#body,
@@ -62,31 +64,7 @@ export class TagTable {
       createRow,
       (row, tag) => update(row, tag, nowMs),
     );
-    const last = first + rows.length;
-    setText(
-      byId("tags-count"),
-      matching === total ? format.count(total) : `${format.count(matching)} of ${format.count(total)}`,
-    );
-    setText(
-      byId("range"),
-      rows.length === 0
-        ? "no tag matches"
-        : `${format.count(first + 1)} to ${format.count(last)} of ${format.count(matching)}`,
-    );
-    byId("before").disabled = first === 0;
-    byId("after").disabled = last >= matching;
-  }
-
-  #showSources(sources) {
-    const names = sources.map(({ name }) => name);
-    const shown = JSON.stringify(names);
-    if (shown === this.#sources) return;
-    const { source } = this.#fields;
-    const wanted = this.query.source;
-    this.#sources = shown;
-    source.length = 1;
-    for (const name of names) source.append(element("option", { attributes: { value: name }, text: name }));
-    source.value = names.includes(wanted) ? wanted : "";
+    showRange({ first, rows, matching, total }, "tag");
   }
 
   /** The filters are part of the address, so that a link leads to the same rows. */

@@ -1,6 +1,6 @@
 // Requests that need a token: asked for in a dialog when the agent wants one, and kept for the pages of this tab of the
 // browser until it is closed.
-import { element, setHidden, setText } from "./element.js";
+import { button, element, setHidden, setText } from "./element.js";
 
 /** Agents behind one proxy have paths of their own. */
 const name = `tagferry token ${new URL(".", location.href).pathname}`;
@@ -69,8 +69,13 @@ function askFor(title, problem, tokenFile) {
     tokenFile === undefined
       ? "It is http.token of the configuration."
       : `It is http.token of the configuration, or the text of ${tokenFile} on this machine.`;
-  const ok = element("button", { attributes: { type: "button" }, text: "Go on" });
-  const cancel = element("button", { attributes: { type: "button" }, text: "Cancel" });
+  const { promise, resolve } = Promise.withResolvers();
+  const close = (value) => {
+    dialog.remove();
+    resolve(value);
+  };
+  const ok = button("Go on", () => close(input.value.trim() || undefined));
+  const cancel = button("Cancel", () => close(undefined));
   const dialog = element(
     "dialog",
     { attributes: { "aria-labelledby": "token-title" } },
@@ -80,15 +85,8 @@ function askFor(title, problem, tokenFile) {
     element("p", { className: "run" }, input, ok, cancel),
   );
   document.body.append(dialog);
-  return new Promise((resolve) => {
-    const close = (value) => {
-      dialog.remove();
-      resolve(value);
-    };
-    ok.addEventListener("click", () => close(input.value.trim() === "" ? undefined : input.value.trim()));
-    cancel.addEventListener("click", () => close(undefined));
-    dialog.addEventListener("cancel", () => close(undefined));
-    input.addEventListener("keydown", ({ key }) => key === "Enter" && ok.click());
-    dialog.showModal();
-  });
+  dialog.addEventListener("cancel", () => close(undefined));
+  input.addEventListener("keydown", ({ key }) => key === "Enter" && ok.click());
+  dialog.showModal();
+  return promise;
 }

@@ -5,6 +5,7 @@ import { History } from "../../../src/web/history.ts";
 import { ManualClock } from "../../support/runtime.ts";
 
 const none = new URLSearchParams();
+const isWindows = process.platform === "win32";
 const certificate: KnownCertificate = {
   thumbprint: "9f86",
   sha256: "9f86d081",
@@ -28,7 +29,9 @@ test("only refused certificates are pending, with the command that trusts them a
         ...shown,
         validFrom: "2024-03-01T08:00:00.000Z",
         validTo: "2034-03-01T08:00:00.000Z",
-        command: "tagferry trust accept 9f86 -c '/etc/it'\\''s.yaml'",
+        command: isWindows
+          ? `tagferry trust accept 9f86 -c "/etc/it's.yaml"`
+          : "tagferry trust accept 9f86 -c '/etc/it'\\''s.yaml'",
       },
     ],
     more: 0,
@@ -42,7 +45,9 @@ test("the path of the configuration is shown to this machine only", async () => 
     { clock: new ManualClock() },
   );
   for (const path of ["/api/certificates", "/api/rejects"]) {
-    expect(JSON.stringify(await details[path]?.(none, true))).toContain("-c '/etc/plant 1/agent.yaml'");
+    expect(JSON.stringify(await details[path]?.(none, true))).toContain(
+      isWindows ? '-c \\"/etc/plant 1/agent.yaml\\"' : "-c '/etc/plant 1/agent.yaml'",
+    );
     const answer = JSON.stringify(await details[path]?.(none, false));
     expect(answer).toContain("-c FILE");
     expect(answer).not.toContain("/etc");
