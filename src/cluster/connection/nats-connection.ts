@@ -198,11 +198,18 @@ export function isRefused(error: unknown): boolean {
   );
 }
 
+const leaderless = "no server takes the request: the stream has no leader at the moment, or JetStream is off";
+
+/** Whether no server listens for the request. The client calls both causes "jetstream is not enabled". */
+function isLeaderless(error: unknown): boolean {
+  return error instanceof Error && error.name === "JetStreamNotEnabled" && jetstreamCode(error) === undefined;
+}
+
 function clusterFailure(what: string, cause: unknown): AgentError {
   if (cause instanceof AgentError) return cause;
   const full = jetstreamCode(cause) === storeFailed && /maximum (bytes|messages)/.test(reasonOf(cause));
   const code = full ? "CLUSTER_FULL" : isRefused(cause) ? "CLUSTER_REFUSED" : "CLUSTER_UNREACHABLE";
-  return new AgentError(code, `${what}: ${reasonOf(cause)}`, { cause });
+  return new AgentError(code, `${what}: ${isLeaderless(cause) ? leaderless : reasonOf(cause)}`, { cause });
 }
 
 /** JetStream's `err_code` of an error. Undefined: it is another kind of error. */

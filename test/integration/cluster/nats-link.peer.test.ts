@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { subjectOf } from "../../../src/buffer/jetstream/stream-names.ts";
 import { JoinedCluster } from "../../../src/cluster/cluster.ts";
-import type { Broadcast } from "../../../src/cluster/connection/jetstream.ts";
+import type { Broadcast, KeyBucket } from "../../../src/cluster/connection/jetstream.ts";
 import { natsBucket } from "../../../src/cluster/connection/nats-bucket.ts";
 import { NatsLink } from "../../../src/cluster/connection/nats-connection.ts";
 import { natsHeartbeats } from "../../../src/cluster/connection/nats-requests.ts";
@@ -30,6 +30,14 @@ async function connect(urls: readonly string[] = servers.urls) {
   return { link, runtime };
 }
 
+/**
+ * Revision of the first entry in a bucket that may have no leader yet: servers that have just formed a cluster, or just
+ * placed the bucket, refuse each write until it has one.
+ */
+function firstEntry(bucket: KeyBucket, key: string, value = "x"): Promise<number> {
+  return eventually(() => bucket.create(key, bytes(value)));
+}
+
 /** The server that leads a stream, as the other servers report it. */
 async function leaderOf(link: NatsLink, stream: string) {
   const { cluster } = await link.use("info", ({ manager }) => manager.streams.info(stream));
@@ -42,7 +50,7 @@ test("listing a bucket creates no consumer, which would remain if its deletion i
   const { link } = await connect();
   await using _link = link;
   const bucket = natsBucket(link, { name: "listed", replicas: 3 });
-  await eventually(() => bucket.create("a.1", bytes("x")).then(() => true), 30_000);
+  await firstEntry(bucket, "a.1");
   const created = await link.use("subscribe", async ({ connection }) => {
     const advisories = connection.subscribe("$JS.EVENT.ADVISORY.CONSUMER.CREATED.>");
     await connection.flush();
@@ -62,7 +70,7 @@ test("a bucket that did not answer in time is not opened again at the next call"
   const { link } = await connect(own && [own.url]);
   await using _link = link;
   const bucket = natsBucket(link, { name: "kept", replicas: 3 });
-  const entry = await eventually(() => bucket.create("k", bytes("x")));
+  const entry = await firstEntry(bucket, "k");
   const opened = await link.use("subscribe", async ({ connection }) => {
     // Opening a bucket asks for the account first.
     const requests = connection.subscribe("$JS.API.INFO");
@@ -112,8 +120,7 @@ test("a bucket writes by revision, and reports a different revision", { timeout:
   const { link } = await connect();
   await using _link = link;
   const bucket = natsBucket(link, { name: "semantics", replicas: 3 });
-  // Servers that have just formed a cluster may not be able to place a stream yet.
-  const first = await eventually(() => bucket.create("a.x", bytes("1")).catch(() => undefined));
+  const first = await firstEntry(bucket, "a.x", "1");
   expect(first).toBeGreaterThan(0);
   expect(await bucket.create("a.x", bytes("2"))).toBeUndefined();
   expect(await bucket.update("a.x", bytes("2"), first + 7)).toBeUndefined();
@@ -134,14 +141,14 @@ test("a lost connection refuses calls at once and comes back at another server",
   const { link } = await connect();
   await using _link = link;
   const bucket = natsBucket(link, { name: "reconnect", replicas: 3 });
-  const revision = await bucket.create("k", bytes("1"));
+  const revision = await firstEntry(bucket, "k");
   const { name } = link.state.server!;
   const server = servers.servers.find((one) => one.name === name)!;
   await server.kill();
   await eventually(() => link.state.server?.name !== name && link.state.isConnected);
   // The stopped server may have led the bucket. The remaining servers then elect a new leader first.
-  expect(await eventually(() => bucket.update("k", bytes("2"), revision!).catch(() => undefined))).toBeGreaterThan(
-    revision!,
+  expect(await eventually(() => bucket.update("k", bytes("2"), revision).catch(() => undefined))).toBeGreaterThan(
+    revision,
   );
   await server.start();
   await servers.healthy();
