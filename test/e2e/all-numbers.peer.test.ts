@@ -1,7 +1,6 @@
 // Every surface shows the same losses, backlog and deliveries, and they equal those of an oracle.
 // The oracle knows what was appended and what the service stored and refused. The agent runs as a real process and
-// meets
-// overflow, damage, refusals, kills, truncation and foreign files in its folder.
+// meets overflow, damage, refusals, kills, truncation and foreign files in its folder.
 // `TAGFERRY_NUMBERS=20` runs more rounds. A failure prints its seed.
 import { copyFileSync, readdirSync, readFileSync, statSync, truncateSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -16,8 +16,7 @@ const messagesPerSecond = 200;
 
 /**
  * Interrupts the service for this long. Fails unless every message arrives once and no method is called more than once
- * a
- * second.
+ * a second.
  */
 export async function outageDrill(seconds: number): Promise<void> {
   using folder = temporaryFolder();

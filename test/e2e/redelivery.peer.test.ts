@@ -1,7 +1,6 @@
 // A broker redelivers messages, some of them only in part, after several restarts of the agent.
 // A proxy between mosquitto and the agent withholds the acknowledgements, so that this happens each time, not only
-// under
-// load.
+// under load.
 import { expect, test } from "vitest";
 import { epochMicros, type InputId } from "../../src/core/point.ts";
 import { readBack } from "../../src/demo/read-back.ts";

@@ -1,6 +1,5 @@
 // Several values of one input with the same time: mosquitto, the agent as a process, and a service that stores one
-// value
-// per input and time.
+// value per input and time.
 import { expect, test } from "vitest";
 import { gapListSchema } from "../../src/agent/gaps/gap.ts";
 import { type AgentProcess, startAgent } from "../support/agent-process.ts";

@@ -14,8 +14,7 @@ test(`no acknowledged point is lost by kill -9, ${cycles} times`, {
 }, async () => {
   using home = temporaryFolder();
   // Starting a process takes most of the time, so the processes share a compile cache. Node writes it only when a
-  // process
-  // ends by itself; this first one does, because it cannot open its buffer.
+  // process ends by itself; this first one does, because it cannot open its buffer.
   const env = { ...process.env, NODE_COMPILE_CACHE: home.file("cache") };
   writeFileSync(home.file("file"), "");
   await once(startAppending(home.file("file/buffer"), 0, env).child, "close");

@@ -56,8 +56,8 @@ async function cut(volume: LoopVolume, disk: Disk, count: number, enough: (lost:
         });
         store.append(group(store, points), moment(at + 11));
         // A real power cut also stops the program. Here, a sync that was under way may still report success: jbd2
-        // treats an
-        // aborted transaction like a written one. Only an append that returned before the cut counts as acknowledged.
+        // treats an aborted transaction like a written one. Only an append that returned before the cut counts as
+        // acknowledged.
         volume.throwIfCut();
         for (const point of points) unsettled.add(keyOf(point));
         total += points.length;

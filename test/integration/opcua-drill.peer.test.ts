@@ -1,6 +1,5 @@
 // Restarts of server and agent, network outages and session timeouts: every value that the server held is in the
-// service
-// or in the gap record, and undisturbed values are not reported as lost.
+// service or in the gap record, and undisturbed values are not reported as lost.
 // TAGFERRY_OPCUA_EVENTS=200 runs the long form; TAGFERRY_SEED chooses another sequence.
 import { expect, test } from "vitest";
 import { opcuaDrill } from "../support/opcua-drill.ts";

@@ -1,6 +1,5 @@
 // F16, F23: a service that reads nothing, never answers, or sends a byte a second. The uploader waits no longer than
-// the
-// request timeout.
+// the request timeout.
 import { writeFileSync } from "node:fs";
 import { test } from "vitest";
 import { authority } from "../support/certificate.ts";

@@ -1,6 +1,5 @@
 // A process that appends to a buffer until it is killed. It prints a first line when it is ready, and then the number
-// of each
-// acknowledged append. `node appending-process.ts DIRECTORY FIRST`.
+// of each acknowledged append. `node appending-process.ts DIRECTORY FIRST`.
 import { writeSync } from "node:fs";
 import { openDiskBuffer } from "../../src/buffer/disk/disk-buffer.ts";
 import { bufferOptions } from "../../src/buffer/disk/options.ts";

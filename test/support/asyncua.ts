@@ -19,8 +19,7 @@ export interface Asyncua extends AsyncDisposable {
   readonly port: number;
   /**
    * Sets a variable below `Objects/Line`. `time`: source timestamp in seconds since 1970, to the microsecond. Resolves
-   * when
-   * the value is in the queue of every item that monitors the variable; never if the server ends before.
+   * when the value is in the queue of every item that monitors the variable; never if the server ends before.
    */
   set(name: string, value: unknown, time?: number): Promise<void>;
   /** Current numbers of sessions and subscriptions. */

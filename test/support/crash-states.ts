@@ -88,7 +88,6 @@ function problemOf(disk: MemoryDisk, run: ScriptRun, variant: number, end: "kill
   const problem = problemAfterRestart(() => openStore(disk, { at: 1_000, seed: 77 }), run, end);
   if (problem !== undefined) return problem;
   // At a start, the segment being written is scanned in full. A second one is scanned if the earlier kill came before
-  // the
-  // sync of a seal, which does not happen in the first script.
+  // the sync of a seal, which does not happen in the first script.
   return unsealed > (variant === 0 ? 1 : 2) ? `${unsealed} segments had no totals` : undefined;
 }

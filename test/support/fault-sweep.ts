@@ -72,10 +72,8 @@ function problemsOf({ code, times, whenFull }: FaultSweep, failing: number): str
   if (settledPoints + refusedPoints + unsettledPoints + missing !== appendedPoints)
     problems.push("the counters do not add up");
   // On a disk that stays full, not even the state can be overwritten. Settled segments are removed nevertheless, and
-  // after a
-  // power cut their points count as lost although they were delivered. Where dropping is permitted, the oldest points
-  // are
-  // dropped after a minute as well.
+  // after a power cut their points count as lost although they were delivered. Where dropping is permitted, the oldest
+  // points are dropped after a minute as well.
   const staysFull = code === "ENOSPC" && times === "for ever";
   const mayLose = staysFull && whenFull === "dropOldest" ? missing : 0;
   if (lost.length > mayLose) problems.push(`lost ${lost.join(", ")}`);

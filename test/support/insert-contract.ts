@@ -1,6 +1,5 @@
 // For size and speed, agent and service write and read integration.insert byte by byte. Both must agree with this
-// schema,
-// which is too slow for 1.5 million values outside of tests.
+// schema, which is too slow for 1.5 million values outside of tests.
 import { expect } from "vitest";
 import { z } from "zod";
 import { isInputId } from "../../src/core/point.ts";

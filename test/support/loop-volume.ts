@@ -1,6 +1,5 @@
 // A file system in a file, whose power can be cut: all unsynced data is then lost. Needs root, loop devices, the tools
-// of the
-// file system, and `xfs_io`, whose shutdown command also works on ext4.
+// of the file system, and `xfs_io`, whose shutdown command also works on ext4.
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { closeSync, mkdirSync, openSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

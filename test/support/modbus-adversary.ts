@@ -1,6 +1,5 @@
 // A Modbus device that misbehaves in every way: answers that are late, for another request, too short, too long, in
-// pieces,
-// or wrong, or no answer. Seeded, so that every run is the same. Words of any wrong answer have bit 15 set.
+// pieces, or wrong, or no answer. Seeded, so that every run is the same. Words of any wrong answer have bit 15 set.
 
 /** The chunks to send in this order. `reset`: the connection is reset. */
 export type Mischief = { readonly chunks: readonly Uint8Array[]; readonly reset: boolean };

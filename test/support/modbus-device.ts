@@ -1,6 +1,5 @@
 // A Modbus TCP device with a model of its registers. It answers functions 1 to 4 from it, answers 17 and 43/14 if it
-// has an
-// identity, and misbehaves as a test demands.
+// has an identity, and misbehaves as a test demands.
 import type { Server, Socket } from "node:net";
 import { createServer } from "node:net";
 

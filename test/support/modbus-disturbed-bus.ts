@@ -1,6 +1,5 @@
 // Devices on a shared bus: replies are duplicated, as over a radio link, and another master reads. Encodes its frames
-// itself,
-// from the specification, independently of the code under test. Seeded.
+// itself, from the specification, independently of the code under test. Seeded.
 import { createSocket } from "node:dgram";
 import { createServer, type Socket } from "node:net";
 

@@ -116,8 +116,7 @@ export async function endure(
 
 /**
  * `replies` replies of `devices` adversaries in parallel; every other device keeps its connections. `answered` is the
- * final
- * number of replies.
+ * final number of replies.
  */
 export async function endureMany({ devices, replies, timeoutMs }: Record<"devices" | "replies" | "timeoutMs", number>) {
   const signal = AbortSignal.timeout(timeoutMs);

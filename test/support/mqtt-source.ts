@@ -12,8 +12,7 @@ export interface MqttSourceText {
   readonly tags: readonly Readonly<Record<string, unknown>>[];
   /**
    * Default: a folder that cannot be created, not even by root, so that nothing is remembered. Ports are reused by
-   * brokers of
-   * other tests, and the protocol version of a former broker must not be known.
+   * brokers of other tests, and the protocol version of a former broker must not be known.
    */
   readonly stateDir?: string;
 }

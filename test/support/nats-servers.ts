@@ -1,6 +1,5 @@
 // nats-server as a peer: a JetStream cluster of real processes on loopback ports. `$TAGFERRY_NATS_SERVER` is the path
-// of the
-// program; by default it is built from its Go module.
+// of the program; by default it is built from its Go module.
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -81,8 +80,7 @@ async function openOn(
     monitor: free[3 * i + 2]!,
   }));
   // A server connects to each other one through a separate proxy. The advertised port is unreachable: otherwise servers
-  // that
-  // learn of each other by gossip would bypass the proxies.
+  // that learn of each other by gossip would bypass the proxies.
   const proxies: { readonly ends: readonly [number, number]; readonly proxy: TcpProxy }[] = [];
   for (let i = 0; i < count; i++)
     for (let j = 0; j < count; j++)

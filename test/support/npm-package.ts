@@ -1,6 +1,5 @@
 // npm packages for peers that must not become dependencies because of their licence or size: a folder in the user's
-// cache,
-// outside the project, created when it is missing.
+// cache, outside the project, created when it is missing.
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdir, rename, rm } from "node:fs/promises";

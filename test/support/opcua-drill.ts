@@ -1,8 +1,6 @@
 // An OPC UA server, an agent, the local service and the gap record under random faults. Every value that the server
-// held must
-// be in the service, or in an interval of the record that is not marked as filled. The record may report losses only
-// for
-// times around a fault.
+// held must be in the service, or in an interval of the record that is not marked as filled. The record may report
+// losses only for times around a fault.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Gap } from "../../src/agent/gaps/gap.ts";
 import { gapFolder, readGapFolder } from "../../src/agent/gaps/gap-file.ts";

@@ -25,8 +25,7 @@ export interface Impostor {
   withSession: Uint8Array | undefined;
   /**
    * From this GetEndpoints request on, the endpoints offer a login in clear text. The agent sends two requests before
-   * it
-   * chooses, then one more.
+   * it chooses, then one more.
    */
   weakensFrom: number;
   /** The function to pass to `opcuaServer`. */

@@ -1,6 +1,5 @@
 // A production line for the drills: an OPC UA server with distinct values behind a network that can be cut. It records
-// which
-// values the server held. A restart loses everything in its memory, including its history.
+// which values the server held. A restart loses everything in its memory, including its history.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { InputId } from "../../src/core/point.ts";
 import type { Held } from "./gap-reconciliation.ts";

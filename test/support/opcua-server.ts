@@ -1,6 +1,5 @@
 // An OPC UA server in this process (node-opcua-server): a line of variables that a test sets, a user, endpoints with
-// and
-// without security, and its keys in a given folder.
+// and without security, and its keys in a given folder.
 
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";

@@ -1,6 +1,5 @@
 // open62541 as a peer: an OPC UA server in C, as many devices contain it. Needs cargo, whose registry has the source,
-// CMake,
-// a C compiler and OpenSSL.
+// CMake, a C compiler and OpenSSL.
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { copyFile, mkdir, rename, writeFile } from "node:fs/promises";

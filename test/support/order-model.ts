@@ -1,8 +1,7 @@
 // The real buffer on a disk in memory, the real dispatcher and a service that misbehaves by a script, in simulated
 // time.
 // Whatever happens, the service must end with the value appended last for each input and time, or with every value of
-// an
-// input with `sameTime: keep`.
+// an input with `sameTime: keep`.
 import { openDiskBuffer } from "../../src/buffer/disk/disk-buffer.ts";
 import { bufferOptions } from "../../src/buffer/disk/options.ts";
 import type { BufferReader, PointBuffer } from "../../src/core/buffer.ts";

@@ -91,8 +91,7 @@ const examples: [OrderModelOptions & { keep: number }, Step[]][] = [
     ],
   ],
   // Points that a block had omitted were settled, and then the block. The first settlement was lost, and the points
-  // came again
-  // after the kill.
+  // came again after the kill.
   [
     { maxBytes: 100_000, keep: 0 },
     [

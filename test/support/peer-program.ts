@@ -9,8 +9,7 @@ export const peerCache = join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".ca
 
 /**
  * The path of the program `name`, built from these files. `make` compiles it to `output` in a temporary folder. It is
- * called
- * only if the cache has no program of this source. Rejects as `make` does.
+ * called only if the cache has no program of this source. Rejects as `make` does.
  */
 export async function peerProgram(
   name: string,

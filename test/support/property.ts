@@ -3,8 +3,7 @@
 //   fc.assert(fc.property(…), runs(300));
 //
 // The short form uses a fixed seed, so that it does not fail for reasons unrelated to a change. The long form uses a
-// new
-// seed each time:
+// new seed each time:
 //
 //   TAGFERRY_RUNS=20 npx vitest run …    20 times as many runs, each property for at most a minute
 //   TAGFERRY_PEERS=1 npx vitest run …    the `*.peer` files: as many runs as they name

@@ -1,6 +1,5 @@
 // A slow packer that is independent of the product's: fills a frame greedily in a random order, many times, and keeps
-// the best
-// frame. It computes sizes by itself, from the format of a request.
+// the best frame. It computes sizes by itself, from the format of a request.
 import type { Series } from "../../src/core/block.ts";
 
 interface Column {

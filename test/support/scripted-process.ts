@@ -1,7 +1,6 @@
 // Runs the script of `storage-script.ts` on a real disk and kills itself before one of its disk calls. Before that, it
-// writes
-// down what was promised so far. `node scripted-process.ts FOLDER CALL FILE`; prints the number of calls if it ends
-// normally.
+// writes down what was promised so far. `node scripted-process.ts FOLDER CALL FILE`; prints the number of calls if it
+// ends normally.
 import { writeFileSync, writeSync } from "node:fs";
 import { nodeDisk } from "../../src/buffer/disk/files/disk.ts";
 import { emptyRun, runScript } from "./storage-script.ts";

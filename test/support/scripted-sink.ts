@@ -1,6 +1,5 @@
 // A simulated service for the dispatcher, without a network: it stores by input and time, the last write wins, and it
-// answers
-// by a script.
+// answers by a script.
 import type { InputId, SignalId } from "../../src/core/point.ts";
 import type { Clock } from "../../src/core/runtime.ts";
 import type { Frame, Outcome, Sink } from "../../src/core/sink.ts";

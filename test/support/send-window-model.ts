@@ -1,6 +1,5 @@
 // A broker with a limited send window, and a client that stores what it receives. It makes one commit at a time, each
-// of
-// which waits for further messages as the send window determines. Time is simulated.
+// of which waits for further messages as the send window determines. Time is simulated.
 import { SendWindow } from "../../src/source/mqtt/receiver/send-window.ts";
 
 export interface ModelOptions {

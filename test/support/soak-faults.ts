@@ -185,8 +185,7 @@ export const soakFaults: readonly SoakFault[] = [
   },
   {
     // A segment's blocks are allocated when it is created. A full disk affects the agent when it needs another segment,
-    // as each
-    // start does.
+    // as each start does.
     name: "agent killed on a full disk",
     part: "agent",
     ends: true,

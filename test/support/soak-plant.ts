@@ -1,6 +1,5 @@
 // The plant of the soak test: a broker, a Modbus device and an OPC UA server behind a network that can be cut. Each
-// records
-// what it sent. All values are distinct.
+// records what it sent. All values are distinct.
 import type { MqttClient } from "mqtt";
 import type { InputId } from "../../src/core/point.ts";
 import { eventually } from "./eventually.ts";

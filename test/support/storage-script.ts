@@ -95,8 +95,7 @@ export function problemAfterRestart(
 
 /**
  * Variants other than 0 append more points in other sizes, with several sectors per write. Runs the script and keeps
- * `run` up
- * to date, so that it is correct whenever the script is interrupted. A failed append is tried once more.
+ * `run` up to date, so that it is correct whenever the script is interrupted. A failed append is tried once more.
  *
  * Three processes: the first ends in order. The second is killed between the write and the sync of an append, which the
  * third repeats. `closed` is called when the first has closed its store.

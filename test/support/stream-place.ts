@@ -40,8 +40,7 @@ export interface Collector extends AsyncDisposable {
 
 /**
  * A collector: a local buffer on a disk that is kept across restarts, and its forwarder. `directory` is that of the
- * retained
- * tail.
+ * retained tail.
  */
 export async function openCollector(
   options: Omit<ForwarderOptions, "buffer" | "bootEpoch">,

@@ -1,6 +1,5 @@
 // Simulated time with uploaders that are killed: nothing of a killed one continues, and the blocks that it leased are
-// free
-// again.
+// free again.
 import { join } from "node:path";
 import { Block, type BlockId } from "../../src/core/block.ts";
 import type { BufferReader, Lane, Settlement, TakeOptions } from "../../src/core/buffer.ts";

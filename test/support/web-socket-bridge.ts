@@ -1,6 +1,5 @@
 // Forwards WebSocket connections to a broker on TCP. Everything that the broker sends while the bridge waits becomes
-// one
-// message in one frame, of any size: a frame that must not reach `ws`.
+// one message in one frame, of any size: a frame that must not reach `ws`.
 import { createHash } from "node:crypto";
 import { createServer } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";

@@ -1,6 +1,5 @@
 // The cost of the whole agent with MQTT QoS 1: idle, at its start, and at a steady load. mosquitto is the broker, and
-// the
-// local service runs in its own process. mosquitto_sub with the same load is the lower bound.
+// the local service runs in its own process. mosquitto_sub with the same load is the lower bound.
 // `node test/bench/agent/agent.bench.ts [messages a second] [seconds] [topics] [program]`
 import { spawn } from "node:child_process";
 import { once } from "node:events";

@@ -1,6 +1,5 @@
 // The memory cost of an input: the whole agent before and after it has read this many inputs over MQTT. mosquitto is
-// the
-// broker, and the local service runs in its own process. `captured`: one tag whose topic captures every name;
+// the broker, and the local service runs in its own process. `captured`: one tag whose topic captures every name;
 // `configured`: a tag for each input.
 // `node test/bench/agent/inputs.bench.ts [inputs] [captured|configured] [snapshot|gc|report]`
 import { spawn } from "node:child_process";
@@ -68,8 +67,7 @@ const nodeOptions = [
 const env = { MALLOC_ARENA_MAX: "1", MALLOC_MMAP_THRESHOLD_: "1048576", MALLOC_TRIM_THRESHOLD_: "1048576" };
 await using agent = await startAgent({ folder: folder.path, configuration, nodeOptions, env, readyWithinMs: 400_000 });
 // Waits until the broker has granted all subscriptions, because earlier messages reach no subscriber. It does not poll
-// the
-// status, which is 40 MB of JSON for 100,000 tags.
+// the status, which is 40 MB of JSON for 100,000 tags.
 const subscriptions = mode === "captured" ? 1 : inputs;
 const subscribed = new RegExp(`"subscriptions":${subscriptions}[,}]`);
 await eventually(async () => subscribed.test(await (await fetch(new URL("/api/view", agent.page))).text()), 300_000);

@@ -1,7 +1,7 @@
 // Durable ingest compared with common alternatives: `node:sqlite` with WAL and synchronous=FULL, `classic-level` with
-// sync,
-// `lmdb`. For each commit size: points a second, and bytes written to the block device per byte of points (20 bytes per
-// point for every engine). The engines take turns, five each, and the median counts, because the machine may be shared.
+// sync, `lmdb`. For each commit size: points a second, and bytes written to the block device per byte of points (20
+// bytes per point for every engine). The engines take turns, five each, and the median counts, because the machine may
+// be shared.
 // Run: [BENCH_OTHERS=FOLDER] node test/bench/buffer/append.bench.ts [FOLDER ON A DISK] [SECONDS EACH] [COMMIT SIZES]
 // `install-others.sh FOLDER` installs the last two; without it they are omitted.
 import { execFileSync } from "node:child_process";

@@ -1,10 +1,8 @@
 // Time to open, and resident memory, with a backlog of 10 GiB: 1,280 sealed segments of 8 MiB, and a newest one as a
-// crash
-// leaves it soon after its start. Each sealed segment holds 8,000 points at its beginning and its totals at its end;
-// between them is a hole, so that the bench takes less than a minute. A start reads the beginning and the end of a
-// sealed
-// segment, and those are real. It reads the whole newest sealed segment to find duplicates, and that one is full.
-// Then a folder as 64 consecutive restarts leave it, each after 1,000 points.
+// crash leaves it soon after its start. Each sealed segment holds 8,000 points at its beginning and its totals at its
+// end; between them is a hole, so that the bench takes less than a minute. A start reads the beginning and the end of a
+// sealed segment, and those are real. It reads the whole newest sealed segment to find duplicates, and that one is
+// full. Then a folder as 64 consecutive restarts leave it, each after 1,000 points.
 // Run: node --max-semi-space-size=4 test/bench/buffer/open.bench.ts [SEGMENTS] [FOLDER ON A DISK]
 import {
   closeSync,

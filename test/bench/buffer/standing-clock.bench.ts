@@ -1,7 +1,6 @@
 // The cost of a message while device clocks stand still: each is mapped and durably appended, 100 at a time. Processor
-// time
-// of the process with all its threads per 5,000 messages, and of the bare appends with a running clock for comparison.
-// The cost must stay constant from the first 5,000 to the last.
+// time of the process with all its threads per 5,000 messages, and of the bare appends with a running clock for
+// comparison. The cost must stay constant from the first 5,000 to the last.
 // Run: node test/bench/buffer/standing-clock.bench.ts [MESSAGES] [INPUTS] [FOLDER ON A DISK]
 import { mkdtempSync, rmSync } from "node:fs";
 import { loadavg } from "node:os";

@@ -1,7 +1,6 @@
 // The cost of the whole agent with Modbus TCP: 20 devices of 500 registers, each register a tag, read every second and
 // delivered to the local service. Devices and service run in their own processes. Several programs are measured in
-// turn,
-// with their medians. `npm run build && node test/bench/modbus/agent.bench.ts [seconds] [rounds] [program …]`
+// turn, with their medians. `npm run build && node test/bench/modbus/agent.bench.ts [seconds] [rounds] [program …]`
 import { fork, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";

@@ -1,7 +1,6 @@
 // Devices for the benches in their own process: `node devices.ts 100` sends their URLs to its parent. With `moving`
-// their
-// registers drift, a tenth of them every second. To "sent" it answers with the number of registers read; to "stop" it
-// first disconnects the devices.
+// their registers drift, a tenth of them every second. To "sent" it answers with the number of registers read; to
+// "stop" it first disconnects the devices.
 import { modbusDevice } from "../../support/modbus-device.ts";
 
 const devices = await Promise.all(Array.from({ length: Number(process.argv[2]) }, () => modbusDevice()));

@@ -1,10 +1,8 @@
 // The cost of polling, in rounds, with medians. Figures and machine: README of src/source/modbus.
 // `node test/bench/modbus/modbus.bench.ts requests [rounds]`: requests a second and processor time, compared with a
-// bare loop
-// of the library;
+// bare loop of the library;
 // `node --max-semi-space-size=4 test/bench/modbus/modbus.bench.ts devices [rounds]`: processor time and memory of a
-// process
-// that polls 100 devices for 15,000 tags a second, 10 s a round;
+// process that polls 100 devices for 15,000 tags a second, 10 s a round;
 // `… gateway [rounds]`: 100 units behind one gateway, 10 of them dead, 30 s a round.
 import { fork } from "node:child_process";
 import { once } from "node:events";

@@ -1,6 +1,5 @@
 // The cost of receiving: `mosquitto_sub` as the lower bound, the bare library, the source alone, and the source with
-// mapping
-// and disk buffer. They run in turn in each round, with mosquitto and the same load. Medians of the rounds.
+// mapping and disk buffer. They run in turn in each round, with mosquitto and the same load. Medians of the rounds.
 // Run: node test/bench/mqtt/receive.bench.ts [seconds each] [rounds] [scenario, ...]
 // Memory over many messages: node test/bench/mqtt/receive.bench.ts memory [millions]
 import { spawn } from "node:child_process";

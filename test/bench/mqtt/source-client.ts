@@ -1,6 +1,5 @@
 // The MQTT source as a client. `alone`: decodes, and acknowledges after `syncMs`. `durable`: also maps and appends to
-// the
-// disk buffer, and acknowledges after its sync. Arguments: a `Load` as JSON, and one of these two names.
+// the disk buffer, and acknowledges after its sync. Arguments: a `Load` as JSON, and one of these two names.
 import { mkdtempSync, rmSync } from "node:fs";
 import { openDiskBuffer } from "../../../src/buffer/disk/disk-buffer.ts";
 import { bufferOptions } from "../../../src/buffer/disk/options.ts";

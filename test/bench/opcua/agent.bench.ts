@@ -1,8 +1,7 @@
 // The cost of the whole agent with one OPC UA source: `node test/bench/opcua/agent.bench.ts [--items 2000] [--seconds
 // 20]
 // [--rounds 3] [--idle] PROGRAM...`. The programs (`dist/main.js` by default) take turns; server and service run in
-// their
-// own processes. With `--idle` the variables do not change, and one line shows processor time and memory at rest.
+// their own processes. With `--idle` the variables do not change, and one line shows processor time and memory at rest.
 import { spawn } from "node:child_process";
 import { loadavg } from "node:os";
 import { join, resolve } from "node:path";

@@ -1,8 +1,6 @@
 // The server of the OPC UA benches, in its own process: this many variables, which all change at the same time, or
-// never with
-// an interval of 0. A parent with a channel gets the port. It may ask how many values changed under a subscription
-// ("sent"),
-// and may "stop" the changes.
+// never with an interval of 0. A parent with a channel gets the port. It may ask how many values changed under a
+// subscription ("sent"), and may "stop" the changes.
 import { OPCUACertificateManager } from "node-opcua-certificate-manager";
 import { DataType } from "node-opcua-client";
 import { OPCUAServer } from "node-opcua-server";

@@ -1,7 +1,6 @@
 // How the stack's own decoder handles the structures of three servers, and what it requests before the first value:
 // node test/bench/opcua/structures.ts. The README of src/source/opcua has the result, which is why the source has its
-// own
-// decoder.
+// own decoder.
 import { AttributeIds, MessageSecurityMode, OPCUAClient } from "node-opcua-client";
 import { getExtraDataTypeManager, resolveDynamicExtensionObject } from "node-opcua-client-dynamic-extension-object";
 import { asyncua } from "../../support/asyncua.ts";

@@ -1,7 +1,6 @@
 // The status page of an agent with many tags in a real Chromium: how soon it paints and shows values, and what it costs
 // browser and agent while it is open. For comparison, in turn: a blank page, and an agent whose page is not open,
-// because
-// the cost of an agent with this many tags varies from minute to minute.
+// because the cost of an agent with this many tags varies from minute to minute.
 // `npm run build && node test/bench/operations/page.bench.ts [loads] [seconds] [tags] [rounds]`; `CHROMIUM` names
 // another browser
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";

@@ -1,7 +1,6 @@
 // The time of the bundled program from its start to ready and to the last connection, with and without its compile
-// cache,
-// the CPU time until then, and its resident memory half a minute later: MQTT alone, with OPC UA, all three protocols.
-// For comparison, a Node process that does nothing.
+// cache, the CPU time until then, and its resident memory half a minute later: MQTT alone, with OPC UA, all three
+// protocols. For comparison, a Node process that does nothing.
 // `npm run build && node test/bench/operations/start.bench.ts [rounds]`
 import { spawn } from "node:child_process";
 import { once } from "node:events";

@@ -1,6 +1,5 @@
 // What the programs read in a run: a broker with a publisher, devices, a server, each in its own process that is
-// started for
-// the run.
+// started for the run.
 import { join } from "node:path";
 import { type Mosquitto, openMosquitto } from "../../support/mosquitto.ts";
 import { type BenchChild, benchChild } from "./child.ts";

@@ -1,6 +1,5 @@
 // tagferry and Telegraf in turn with the same broker, devices and server, judged by the same counting sink. Prints a
-// table
-// for each load. `npm run build && node test/bench/peers/peers.bench.ts --help`
+// table for each load. `npm run build && node test/bench/peers/peers.bench.ts --help`
 import { loadavg } from "node:os";
 import { parseArgs } from "node:util";
 import { loadOf, standardLoads } from "./load.ts";

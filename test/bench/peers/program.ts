@@ -1,6 +1,5 @@
 // The compared programs, each as its users run it: tagferry built, with the flags and the environment of its unit and
-// its
-// buffer on disk; Telegraf with its memory buffer, sending JSON or the service's own requests.
+// its buffer on disk; Telegraf with its memory buffer, sending JSON or the service's own requests.
 import { spawn } from "node:child_process";
 import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,8 +1,6 @@
 // The judge of the bench in its own process: an HTTP server that accepts what tagferry and Telegraf send and counts
-// every
-// number in it. It answers like the service at /v1/rpc, and accepts Telegraf's JSON at /lines. The value of an MQTT
-// message
-// is its number / 1,000, so that duplicates are recognised.
+// every number in it. It answers like the service at /v1/rpc, and accepts Telegraf's JSON at /lines. The value of an
+// MQTT message is its number / 1,000, so that duplicates are recognised.
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";

@@ -17,8 +17,7 @@ const plugIns = [
 
 /**
  * The path of the program. Builds it, which takes minutes, unless the user's cache has a build of this version with
- * these
- * plug-ins.
+ * these plug-ins.
  */
 export function telegrafProgram(): Promise<string> {
   return peerProgram(`telegraf-${version}`, [import.meta.filename], async (folder, output) => {

@@ -1,6 +1,5 @@
 // Memory of the released service at 5,000 signals: at the start, after full inserts during metadata queries, and after
-// large
-// answers. From source it takes 40 MiB more at the start and up to 130 later, since Node removes the types.
+// large answers. From source it takes 40 MiB more at the start and up to 130 later, since Node removes the types.
 // `npm run build && node test/bench/service/memory.bench.ts [FOLDER ON A DISK] [INSERTS]`
 import { spawn } from "node:child_process";
 import { once } from "node:events";

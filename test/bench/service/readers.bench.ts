@@ -1,6 +1,5 @@
 // A metadata query of one row, a saveSignals of one signal and an insert of one point, sent to an idle service and to
-// one
-// that stores full inserts without a pause. Memory is that of the sources; `memory.bench.ts` measures that of a
+// one that stores full inserts without a pause. Memory is that of the sources; `memory.bench.ts` measures that of a
 // release.
 // Run: node test/bench/service/readers.bench.ts [folder on the disk to measure] [seconds]
 

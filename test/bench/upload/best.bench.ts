@@ -1,6 +1,5 @@
 // How close the packer comes to the best of many random restarts of a slow, independent packer: points in the first
-// request
-// of workloads C and D. Run: node test/bench/upload/best.bench.ts [restarts]
+// request of workloads C and D. Run: node test/bench/upload/best.bench.ts [restarts]
 import { packingIntegration, planOf, windowOf } from "../../support/packing.ts";
 import { changing, grouped } from "../../support/packing-workloads.ts";
 import { bestFrame } from "../../support/reference-packer.ts";

@@ -1,6 +1,5 @@
 // Drains a day of 1,000 polled tags to a sink that counts, while fresh points arrive: points per request, how late the
-// fresh
-// ones are, memory. The request spacing runs on a clock that is as fast as the machine.
+// fresh ones are, memory. The request spacing runs on a clock that is as fast as the machine.
 // Run, as the agent runs: node --max-semi-space-size=4 --heap-growing-percent=40 test/bench/upload/drain.bench.ts
 // [hours]
 import { Block, type BlockId } from "../../../src/core/block.ts";

@@ -123,8 +123,7 @@ test("the end of the stream is published again when the servers lose it", { time
   await using there = await world();
   await appendSome(there);
   // Messages may be missing after an operator deleted them or restored a backup. The sequence numbers continue after
-  // the
-  // hole.
+  // the hole.
   const state = (await there.stream.state())!;
   await there.link.use("delete", async ({ manager }) => {
     for (const sequence of [state.lastSequence - 1, state.lastSequence])

@@ -40,8 +40,7 @@ test("slow headers are closed after their timeout, while others are answered", {
 
   expect(answer).toMatch(/^HTTP\/1.1 408 /);
   // The server checks for timeouts every 2 s, so at most about 14 s at 5 bytes a second. At Node's default interval it
-  // would
-  // be up to 40 s, or 200 bytes. A stalled process sends none.
+  // would be up to 40 s, or 200 bytes. A stalled process sends none.
   expect(trickled).toBeLessThan(125);
   expect((await fetch(`${web.url}/healthz`)).status).toBe(200);
 });

@@ -1,6 +1,5 @@
 // Safeguards of MQTT: a message is acknowledged once, in the order of arrival, on its own connection, and after it is
-// on
-// disk.
+// on disk.
 import type { Ablation } from "./ablation.ts";
 
 const queue = "unit/source/mqtt/receive-queue.test.ts";

@@ -1,6 +1,5 @@
 // Safeguards of delivery: a point is settled only when the service has it or it is recorded as refused, requests are
-// not sent
-// too fast, and delivery recovers after each fault.
+// not sent too fast, and delivery recovers after each fault.
 import type { Ablation } from "./ablation.ts";
 
 const refusedInputs = "unit/upload/refused-inputs.test.ts";

@@ -1,6 +1,5 @@
 // The clock is set while the agent runs, or between two runs. The service is the judge: it keeps the last value per
-// time,
-// and no value may overwrite another because the agent's clock went back.
+// time, and no value may overwrite another because the agent's clock went back.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { AgentClock, type ClockEpoch } from "../../../src/agent/clock/agent-clock.ts";

@@ -199,8 +199,7 @@ sources:
     "  line3    opcua   100 tags  200 readings/s",
     "  hall     mqtt    1 tag     as messages come",
     // 12.3 + 2 + 50 points/s, and 16 signals of the agent every 10 s. A value takes 7 bytes and a time 31; OPC UA
-    // values have
-    // their own times. A point takes 20 bytes on disk.
+    // values have their own times. A point takes 20 bytes on disk.
     expect.stringMatching(
       /^at most 65\.9 points\/s, 1\.6 of them the agent's own signals, and about 28\d MiB a day to the service, less than 0\.1 % of what its limits allow, not counting hall$/,
     ),

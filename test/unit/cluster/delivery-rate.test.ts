@@ -1,6 +1,5 @@
 // The agents of a cluster share one rate: the service never sees two requests closer than the interval, whatever
-// happens to
-// agents, servers and clocks.
+// happens to agents, servers and clocks.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { KeyBucket } from "../../../src/cluster/connection/jetstream.ts";

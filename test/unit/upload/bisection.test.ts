@@ -22,8 +22,7 @@ const pointsOf = ({ columns }: SubBatch) => columns.flatMap(({ values }) => [...
 
 /**
  * Simulates a service that refuses requests with a bad point and names up to `naming` of the inputs. `most` is the
- * maximum
- * number of points that it accepts at once.
+ * maximum number of points that it accepts at once.
  */
 function search(whole: SubBatch, bad: ReadonlySet<number>, naming: number, most = Number.POSITIVE_INFINITY) {
   const bisection = new Bisection();

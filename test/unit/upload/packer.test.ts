@@ -1,6 +1,5 @@
 // Packer, window and writer together: every point is sent exactly once, and every frame fits, has the planned size and
-// is
-// read by the service as written.
+// is read by the service as written.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Block, type BlockId } from "../../../src/core/block.ts";

@@ -1,6 +1,5 @@
 // How often the prefetcher reads the buffer per delivered point. It counts calls, so that the result is the same on
-// every
-// machine. More and smaller pieces cost buffer, window and packer for each series of each piece.
+// every machine. More and smaller pieces cost buffer, window and packer for each series of each piece.
 import { expect, test } from "vitest";
 import { Block, type BlockId } from "../../../src/core/block.ts";
 import type { BufferReader, Lane, Settlement, TakeOptions } from "../../../src/core/buffer.ts";

@@ -1,6 +1,5 @@
 // How many points a request carries, compared with what is possible: exact bounds for series that share all times or
-// none,
-// and the best of many random orders for the cases between.
+// none, and the best of many random orders for the cases between.
 import { expect, test } from "vitest";
 import type { Series } from "../../../src/core/block.ts";
 import { packingEnvelope, packingIntegration, planOf, windowOf } from "../../support/packing.ts";

@@ -1,6 +1,5 @@
 // Statements that must never be wrong, whatever the driver reports and when: a gap with a loss is not "filled", no more
-// is
-// lost than there was, and no row is "filling" when no search is under way.
+// is lost than there was, and no row is "filling" when no search is under way.
 import { mkdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";

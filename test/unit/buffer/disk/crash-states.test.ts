@@ -1,6 +1,5 @@
 // The power fails before each call to the disk. Any combination of the blocks, sizes and names that were not synced may
-// have
-// reached the disk. Each state must open with all acknowledged points and without a report of damage.
+// have reached the disk. Each state must open with all acknowledged points and without a report of damage.
 import { expect, test, vi } from "vitest";
 import { lookAtCrashStates } from "../../../support/crash-states.ts";
 

@@ -255,8 +255,7 @@ type Deed =
     }
   /**
    * A restart with an unreadable segment. Nothing is removed just before: a removed segment behind the unreadable one
-   * could
-   * not be told apart from a part of it.
+   * could not be told apart from a part of it.
    */
   | { readonly kind: "restartUnreadable"; readonly closes: boolean; readonly which: number };
 

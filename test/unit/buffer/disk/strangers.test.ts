@@ -1,6 +1,5 @@
 // Foreign files in the folder, and segments that were copied, renamed or truncated. The log continues where it was, and
-// the
-// counters equal those of an oracle that knows what was appended and settled.
+// the counters equal those of an oracle that knows what was appended and settled.
 import { mkdirSync, readdirSync } from "node:fs";
 import fc from "fast-check";
 import { expect, test } from "vitest";

@@ -3,8 +3,7 @@ import { type AnsweringRange, scanAddresses } from "../../../../src/source/modbu
 
 /**
  * Scans addresses 0 to 399 of a device that refuses the ranges for which `isRefused` is true. Returns the result and
- * the
- * requests.
+ * the requests.
  */
 async function surveyed(isRefused: (start: number, count: number) => boolean) {
   const asked: (readonly [start: number, count: number])[] = [];

@@ -299,8 +299,7 @@ test("a held answer is not accepted while another master waits for one of the sa
 
 /**
  * An unknown bus whose traffic the test controls. `pauseMs` is the pause between a reply and the next request. `known`
- * is an
- * earlier watch to continue with.
+ * is an earlier watch to continue with.
  */
 function onScriptedBus(pauseMs = 0, known?: { readonly clock: ManualClock; readonly watch: BusWatch }) {
   const { clock, watch, framing } = onBus(32, known?.clock, known?.watch);
