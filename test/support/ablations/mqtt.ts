@@ -135,4 +135,20 @@ export const mqttAblations: readonly Ablation[] = [
     test: backPressure,
     name: "messages that arrived while",
   },
+  {
+    safeguard: "a member of a template keeps its datatype, so that negative numbers stay negative",
+    file: "source/mqtt/sparkplug/edge-node.ts",
+    code: "given ?? known?.datatype ?? 0",
+    without: "given ?? 0",
+    test: "unit/source/mqtt/sparkplug.test.ts",
+    name: "members of a template",
+  },
+  {
+    safeguard: "a value of a template in the past is no present value",
+    file: "source/mqtt/sparkplug/metric-readings.ts",
+    code: "member.isHistorical || metric.isHistorical",
+    without: "member.isHistorical",
+    test: "unit/source/mqtt/sparkplug.test.ts",
+    name: "members of a template",
+  },
 ];

@@ -56,10 +56,12 @@ export class EdgeNode {
     this.#byAlias.clear();
   }
 
-  declare(device: string, name: string, alias: number | bigint | undefined, datatype: number): KnownMetric {
+  /** Undefined `given`: the datatype of the declaration before, since data need not repeat it. */
+  declare(device: string, name: string, alias: number | bigint | undefined, given: number | undefined): KnownMetric {
     const { group, node } = this;
     const key = `${device}\0${name}`;
     const known = this.#byName.get(key);
+    const datatype = given ?? known?.datatype ?? 0;
     const captures = known?.captures ?? { group, node, device, metric: name };
     // The topic with `+` in place of the message type, followed by the metric.
     const address = known?.address ?? `spBv1.0/${group}/+/${node}${device === "" ? "" : `/${device}`} ${name}`;

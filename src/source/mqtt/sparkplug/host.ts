@@ -17,14 +17,7 @@ import {
   Sequence,
   type Waiting,
 } from "./edge-node.ts";
-import {
-  describeMetric,
-  markStale,
-  maxElements,
-  type ReadingSink,
-  readMetric,
-  type SparkplugMessage,
-} from "./metric-readings.ts";
+import { markStale, maxElements, type ReadingSink, readMetric, type SparkplugMessage } from "./metric-readings.ts";
 import { decodeSparkplug, type SparkplugMetric, type SparkplugPayload } from "./payload.ts";
 
 export interface SparkplugParts {
@@ -175,11 +168,9 @@ export class SparkplugHost {
   #birth(arrival: SparkplugMessage): void {
     const { node, topic, payload } = arrival;
     for (const metric of payload.metrics) {
-      const { name, alias, datatype = 0 } = metric;
+      const { name, alias, datatype } = metric;
       if (name === undefined || isControl(name)) continue;
-      const known = node.declare(topic.device, name, alias, datatype);
-      describeMetric(arrival, metric, known);
-      readMetric(arrival, metric, known);
+      readMetric(arrival, metric, node.declare(topic.device, name, alias, datatype));
     }
   }
 

@@ -48,10 +48,11 @@ function placeOf(
   return { tag: id, captures: way.scoped?.of(captures) ?? captures, address };
 }
 
-/** Adds the readings of one metric: its value, its array elements or its template members. */
+/** Adds the readings of one metric: its value, its array elements or its template members. A birth describes them. */
 export function readMetric(arrival: SparkplugMessage, metric: SparkplugMetric, known: KnownMetric): void {
-  if (metric.isTransient) return;
   const { node, topic } = arrival;
+  if (topic.type.endsWith("BIRTH")) describeMetric(arrival, metric, known);
+  if (metric.isTransient) return;
   const { value: raw } = metric;
   const datatype = metric.datatype ?? known.datatype;
   if (metric.isNull || raw === undefined) {
@@ -60,11 +61,17 @@ export function readMetric(arrival: SparkplugMessage, metric: SparkplugMetric, k
   }
   if (typeof raw === "object" && !(raw instanceof Uint8Array)) {
     if (raw.isDefinition) return;
+    const { Quality, quality } = metric.properties;
     for (const member of raw.metrics) {
       if (member.name === undefined) continue;
       const name = `${known.name}/${member.name}`;
-      const inner = { ...member, timestamp: member.timestamp ?? metric.timestamp };
-      readMetric(arrival, inner, node.declare(topic.device, name, undefined, member.datatype ?? 0));
+      const inner = {
+        ...member,
+        timestamp: member.timestamp ?? metric.timestamp,
+        isHistorical: member.isHistorical || metric.isHistorical,
+        properties: { Quality, quality, ...member.properties },
+      };
+      readMetric(arrival, inner, node.declare(topic.device, name, undefined, member.datatype));
     }
     return;
   }
@@ -126,11 +133,7 @@ const lowNames = ["engLow", "EngLow", "Low", "min"];
 const highNames = ["engHigh", "EngHigh", "High", "max"];
 
 /** Adds unit, description and range from the properties of a birth. */
-export function describeMetric(
-  { routes, sink }: SparkplugMessage,
-  { properties }: SparkplugMetric,
-  known: KnownMetric,
-): void {
+function describeMetric({ routes, sink }: SparkplugMessage, { properties }: SparkplugMetric, known: KnownMetric): void {
   const find = (names: readonly string[]) =>
     names.map((name) => properties[name]).find((value) => value !== undefined && value !== "");
   const engUnit = find(unitNames);

@@ -161,6 +161,24 @@ test("arrays are read by index and instances of templates by member", () => {
   ]);
 });
 
+test("members of a template keep their type without it in the data, and have quality, history and time of the whole", () => {
+  const host = sparkplugHost();
+  const instance = (rpm: MetricText) => ({ name: "motor", datatype: 19, template: [{ name: "rpm", ...rpm }] });
+  host.send("NBIRTH/E1", { seq: 0, metrics: [bdSeq(0), instance({ datatype: 3, int: 1_450 })] });
+  host.clear();
+  const metrics = [
+    instance({ int: 4_294_967_291 }),
+    { ...instance({ int: 1 }), properties: { Quality: 0 } },
+    { ...instance({ int: 2 }), isHistorical: true, timestamp: t0 },
+  ];
+  host.send("NDATA/E1", { seq: 1, metrics });
+  expect(host.readings).toMatchObject([
+    { value: -5, quality: "good", historical: false },
+    { value: 1, quality: "bad", historical: false },
+    { value: 2, quality: "good", historical: true, time: t0 * 1_000 },
+  ]);
+});
+
 test("properties of a birth describe the signal", () => {
   const host = sparkplugHost();
   const properties = { engUnit: "°C", Documentation: "oil temperature", engLow: -10, engHigh: 120 };
@@ -174,6 +192,13 @@ test("properties of a birth describe the signal", () => {
       range: { min: -10, max: 120 },
     },
   ]);
+});
+
+test("properties of a member of a template describe its signal", () => {
+  const host = sparkplugHost();
+  const template = [{ name: "rpm", datatype: 3, int: 1, properties: { engUnit: "1/min" } }];
+  host.send("NBIRTH/E1", { seq: 0, metrics: [{ name: "motor", datatype: 19, template }] });
+  expect(host.descriptions).toMatchObject([{ captures: { metric: "motor/rpm" }, signal: { engUnit: "1/min" } }]);
 });
 
 test("a tag that names a metric gets that one, texts included", () => {
