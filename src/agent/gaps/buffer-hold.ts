@@ -84,6 +84,8 @@ export function bufferHold(record: GapRecord, { source, tags, lastReceived }: Bu
       else end(connection);
       if (retainedBy !== undefined) waiting = { row, to, retainedBy, sinceMs: clock.monotonic() };
       row = undefined;
+      // What was read with the disk full is stored now, which the last sign does not cover.
+      record.life.renew();
     },
     /** The connection is lost. Returns the row whose values the device still had to send. */
     lost(): number | undefined {

@@ -225,7 +225,11 @@ export function signOfLife(former: Life | undefined, clock: Clock) {
     /** From now on the source accounts for its own time: up to what `upTo` returns. */
     runs(source: string, upTo: () => EpochMicros): void {
       running.set(source, upTo);
-      // Write soon: otherwise, after an early kill, the next run would not know the source.
+      // Otherwise, after an early kill, the next run would not know the source.
+      this.renew();
+    },
+    /** The next check gives a sign, however recent the last one is. */
+    renew(): void {
       givenAtMs = Number.NEGATIVE_INFINITY;
     },
     /** The source stops. It is accounted for up to `upTo`. */

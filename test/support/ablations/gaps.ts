@@ -54,6 +54,14 @@ export const gapAblations: readonly Ablation[] = [
     name: "when its request fails",
   },
   {
+    safeguard: "a sign of life as soon as the disk takes points again",
+    file: "agent/gaps/buffer-hold.ts",
+    code: "      record.life.renew();\n",
+    without: "",
+    test: units,
+    name: "the next sign of life covers what was stored",
+  },
+  {
     safeguard: "noticing a suspension before a heartbeat",
     file: "agent/gaps/source-gaps.ts",
     code: "    runs();\n    if (leftAt !== undefined) return leftAt;\n",

@@ -62,6 +62,8 @@ class Plant {
   readonly #lastGood = units.map(() => 0);
   isFull = false;
   #fullSince = 0;
+  /** When the disk last took what had waited for it. */
+  #storedAt = 0;
   /** Readings that wait for the disk. They are lost with the agent. */
   #queue: Reading[] = [];
   /** First and last time of good readings, each a second after the one before. */
@@ -128,7 +130,9 @@ class Plant {
     this.story.source.bufferFailed(
       this.isFull ? new AgentError("BUFFER_UNAVAILABLE", "no space left on the disk") : undefined,
     );
-    if (!this.isFull) for (const given of this.#queue.splice(0)) this.#deliver(given);
+    if (this.isFull) return;
+    for (const given of this.#queue.splice(0)) this.#deliver(given);
+    this.#storedAt = this.now;
   }
 
   #deliver(given: Reading): void {
@@ -175,7 +179,8 @@ class Plant {
     // The disk needs real time for the heartbeats.
     await eventually(async () => {
       await this.poll(1);
-      return ((await readGapFolder(this.story.folder)).life?.time ?? 0) > this.now - 12e6;
+      const { life } = await readGapFolder(this.story.folder);
+      return (life?.time ?? 0) > Math.max(this.now - 12e6, this.#storedAt);
     });
     this.isOnline = false;
     for (const unit of units) this.#fails(unit, this.isFull ? this.#fullSince : this.now);
@@ -292,6 +297,18 @@ test("the row of a unit that was not read yet ends when its request fails, and t
         .gaps.map(({ reason }) => reason)
         .slice(0, 2),
     ).toEqual(["unit 1 did not answer", "not read since the source was connected"]);
+  }));
+
+test("after the disk was full, the next sign of life covers what was stored, for a kill soon after", () =>
+  withPlant(async (plant) => {
+    const { life } = plant.story.record;
+    await plant.poll(3);
+    plant.turnDisk();
+    await plant.poll(40);
+    // The last sign with the disk full. Without another event, the next one is due in 10 s.
+    life.next(false);
+    plant.turnDisk();
+    expect(life.next(false)?.sources.line).toBe(plant.now);
   }));
 
 test("a unit that has not answered when the source stops has a row until then", () =>
