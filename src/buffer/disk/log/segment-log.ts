@@ -3,10 +3,10 @@
 import { AgentError } from "../../../core/errors.ts";
 import { attempt } from "../../../lib/flow/attempt.ts";
 import { ByteWriter } from "../files/bytes.ts";
-import { type Disk, diskErrorCode, isFull, withFile, writeFully } from "../files/disk.ts";
+import { type Disk, diskErrorCode, isFull, readPart, withFile, writeFully } from "../files/disk.ts";
 import { SeriesSorter } from "../format/columns.ts";
 import type { PointColumns } from "../format/input-table.ts";
-import type { Scratch } from "../format/record.ts";
+import { readRecordHeader, recordHeaderBytes, type Scratch } from "../format/record.ts";
 import { segmentHeaderBytes } from "../format/segment-header.ts";
 import type { Admission } from "../segments/late-points.ts";
 import type { Segment, TimestampPair } from "../segments/segment.ts";
@@ -109,11 +109,11 @@ export class SegmentLog {
   }
 
   /**
-   * Counts the points of deleted segments as lost. If the active one was deleted, starts a new one: writes to a deleted
-   * file do not outlive the process. Throws as `ensureWriter` does.
+   * Counts the points of deleted segments as lost. If the active one was deleted, replaced or truncated, starts a new one:
+   * writes to a file without a name do not outlive the process. Throws as `ensureWriter` does.
    */
   leaveDeleted(now: TimestampPair): void {
-    const { disk, folder, checkpoints, segments } = this.#options;
+    const { disk, folder, checkpoints, segments, note } = this.#options;
     const { active } = this;
     const there = new Set(disk.list(folder));
     // Also check by name: some file systems omit names from a listing while the folder changes.
@@ -126,6 +126,14 @@ export class SegmentLog {
         this.#writer = undefined;
       }
       checkpoints.drop(segment, "missing", now);
+    }
+    if (this.#writer && attempt(() => hasLastRecord(disk, this.#writer!.segment)) === false) {
+      note(
+        "error",
+        { segment: active?.name },
+        "the segment being written was replaced or truncated by another program",
+      );
+      this.#abandonWriter();
     }
     if (active && !this.#writer) this.ensureWriter(now);
   }
@@ -162,6 +170,14 @@ function isGone(disk: Disk, path: string): boolean {
   } catch (error) {
     return diskErrorCode(error) === "ENOENT";
   }
+}
+
+/** Whether the file with the name of the active segment has what was written last. Throws the disk's error. */
+function hasLastRecord(disk: Disk, { path, header, index }: Segment): boolean {
+  const sequence = index?.sequences.at(-1);
+  if (!index || sequence === undefined) return true;
+  const bytes = withFile(disk, path, "read", (file) => readPart(file, index.offsets.at(-1)!, recordHeaderBytes));
+  return readRecordHeader(bytes, new DataView(bytes.buffer), 0, header.salt)?.sequence === sequence;
 }
 
 /** Maximum bytes that one write of these points takes, with names and a header. */

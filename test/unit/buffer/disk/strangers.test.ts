@@ -1,6 +1,6 @@
 // Foreign files in the folder, and segments that were copied, renamed or truncated. The log continues where it was, and
 // the counters equal those of an oracle that knows what was appended and settled.
-import { mkdirSync, readdirSync } from "node:fs";
+import { copyFileSync, mkdirSync, readdirSync, renameSync, truncateSync, writeFileSync } from "node:fs";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { nodeDisk } from "../../../../src/buffer/disk/files/disk.ts";
@@ -111,6 +111,39 @@ test("a folder named like a segment changes nothing", () => {
   expect(takeAll(store)).toHaveLength(101);
   expect(store.stats()).toMatchObject({ appendedPoints: 101, losses: [] });
   expect(readdirSync(`${own}/quarantine`)).toHaveLength(2);
+});
+
+test.each([
+  ["replaced by an older copy", (path: string, old: string) => renameSync(old, path)],
+  [
+    "replaced by another file",
+    (path: string, old: string) => {
+      writeFileSync(old, "text");
+      renameSync(old, path);
+    },
+  ],
+  ["truncated", (path: string) => truncateSync(path, 0)],
+])("a segment that is %s while it is written costs none of the points that follow", (_what, change) => {
+  using home = temporaryFolder();
+  const own = home.file("buffer");
+  const disk = nodeDisk();
+  const { store, notes } = openStore(disk, { ...setup, folder: own });
+  append(store, range(0, 20).map(pointOf));
+  const path = `${own}/${disk.list(own).find((name) => name.startsWith("seg-"))}`;
+  copyFileSync(path, home.file("old"));
+  append(store, range(20, 40).map(pointOf), 1);
+  change(path, home.file("old"));
+
+  store.tick(moment(2));
+  append(store, range(40, 60).map(pointOf), 3);
+
+  expect(notes.map(({ message }) => message)).toContain(
+    "the segment being written was replaced or truncated by another program",
+  );
+  const killed = openStore(disk, { ...setup, folder: own, seed: 2, at: 4 }).store;
+  const there = takeAll(killed).map(numberOf);
+  expect(there).toEqual(expect.arrayContaining(range(40, 60)));
+  expect(killed.stats()).toMatchObject({ appendedPoints: 60, losses: [{ points: 60 - there.length }] });
 });
 
 test("a copy of a segment counts once, also for the inspector", () => {
