@@ -146,6 +146,8 @@ export class KeptFile {
       inputs: Array.from(kept.entries(), ([input, { bounds }]) => [inputs.inputAt(input), bounds]),
     };
     const line = lineOf(content);
+    // If this fails after the file was replaced, nothing may be appended at the end of the file before.
+    this.#end = undefined;
     replaceFile(disk, folder, keptFileName, line);
     disk.syncFolder(folder);
     this.#sequence = next;

@@ -50,6 +50,29 @@ test("each further input's name is on disk as well, also after a power cut, and 
   expect(named(disk.afterPowerCut(() => false))).toEqual(["a", "b", "c"]);
 });
 
+test("a name that follows a failed sync of the folder is on disk with all before it", () => {
+  const disk = new MemoryDisk();
+  disk.makeFolder(folder);
+  const { kept, inputs, file } = open(disk);
+  const name = (input: string) => {
+    kept.place(inputs.numberOf(input as InputId), 100, Number.NEGATIVE_INFINITY);
+    file.nameNew(0);
+  };
+  for (const input of ["a", "b", "c"]) name(input);
+  disk.fault = (call, path) => {
+    if (call === "syncFolder") throw failure("EIO", path);
+    return undefined;
+  };
+  file.sealing(10);
+  disk.fault = () => undefined;
+  name("d");
+
+  const after = open(disk.afterKill());
+  after.file.restore([], undefined as never); // it is used only to look up segments
+  const isNamed = (input: string) => after.kept.has(after.inputs.numberOf(input as InputId));
+  expect(["a", "b", "c", "d"].filter(isNamed)).toEqual(["a", "b", "c", "d"]);
+});
+
 test("writing an input's name takes no more bytes when there are many inputs", () => {
   const disk = new MemoryDisk();
   disk.makeFolder(folder);
