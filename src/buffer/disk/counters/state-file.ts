@@ -19,7 +19,7 @@ import type { Loss } from "../../../core/buffer.ts";
 import { type EpochMicros, epochMicros } from "../../../core/point.ts";
 import { attempt } from "../../../lib/flow/attempt.ts";
 import { ByteReader, ByteWriter, crc32 } from "../files/bytes.ts";
-import { type Disk, ifThere, isFull, readFile, withFile, withRetries, writeFully } from "../files/disk.ts";
+import { type Disk, ifThere, readFile, withFile, withRetries, writeFully } from "../files/disk.ts";
 import type { RemovedRange } from "./ranges.ts";
 
 const slotNames = ["state-a.bin", "state-b.bin", "state-c.bin"] as const;
@@ -104,8 +104,8 @@ export class StateFile {
         this.#writeSlot(`${this.#folder}/${slotNames[slot]}`, bytes, used, sync);
         return slot;
       } catch (error) {
-        // A full disk has no room for a new slot; existing slots have their blocks allocated.
-        if (!isFull(error) || slot === free.at(-1)) throw error;
+        // A full disk has no room for a new slot; existing ones have their blocks allocated. A bad block fails one slot.
+        if (slot === free.at(-1)) throw error;
       }
     throw new Error("there is no slot to write to");
   }

@@ -43,9 +43,7 @@ export class CheckpointWriter {
   }
 
   bytes(): number {
-    let bytes = 0;
-    for (const segment of this.#options.segments) bytes += segment.bytes;
-    return bytes;
+    return bytesOf(this.#options.segments);
   }
 
   persistWhenDue(now: TimestampPair): void {
@@ -150,6 +148,7 @@ export class CheckpointWriter {
   }
 }
 
+const bytesOf = (segments: readonly Segment[]) => segments.reduce((sum, { bytes }) => sum + bytes, 0);
 const isDone = ({ sealed, unsettledPoints }: Segment) => sealed && unsettledPoints === 0;
 
 function stateOf({ name, header, settledBySeries, settled }: Segment): SegmentState {
@@ -190,6 +189,8 @@ export function retentionPolicy(options: StoreOptions, { disk, folder, segments,
   function make(reason: LossReason, excess: number, coming: number, now: TimestampPair): void {
     let left = excess;
     if (left > 0) left -= checkpoints.removeSettled(now);
+    // While these cannot be removed, for example because the state cannot be written, dropping more wins no room.
+    left -= bytesOf(segments.filter(isDone));
     while (left > 0) {
       if (whenFull === "block") {
         if (coming > 0) throw new AgentError("BUFFER_UNAVAILABLE", `the buffer in ${folder} is full (${reason})`);

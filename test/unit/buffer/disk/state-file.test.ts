@@ -1,8 +1,8 @@
 // The slots of the state file after a kill and a power cut.
 import { expect, test } from "vitest";
 import { type BufferState, StateFile } from "../../../../src/buffer/disk/counters/state-file.ts";
-import { folder } from "../../../support/disk-store.ts";
-import { MemoryDisk } from "../../../support/memory-disk.ts";
+import { append, folder, moment, openStore, type Triple } from "../../../support/disk-store.ts";
+import { failure, MemoryDisk } from "../../../support/memory-disk.ts";
 import { seeded } from "../../../support/runtime.ts";
 
 const stateOf = (settled: number): BufferState => ({
@@ -59,4 +59,29 @@ test("a power cut during the first write after a kill leaves a complete state fi
     );
     expect({ seed, states: states.length > 0 }).toEqual({ seed, states: true });
   }
+});
+
+test.each(["state-a", "state-b", "state-c", "state-"])("with bad blocks in %s, an outage drops no more", (bad) => {
+  const outage = (isBad: boolean) => {
+    const disk = new MemoryDisk();
+    const { store } = openStore(disk, { segmentBytes: 10_000, maxSize: 100_000 });
+    disk.fault = (call, path) => {
+      if (isBad && call === "sync" && path.includes(bad)) throw failure("EIO", path);
+      return undefined;
+    };
+    for (let at = 0; at < 400; at += 2) {
+      const points = Array.from({ length: 60 }, (_, i): Triple => ["a", (at * 60 + i) * 1_000, Math.sqrt(at * 60 + i)]);
+      append(store, points, at);
+      store.tick(moment(at + 1));
+    }
+    // Without any slot, dropped segments stay until the disk is sound.
+    if (bad === "state-") {
+      disk.fault = () => undefined;
+      store.tick(moment(410));
+    }
+    const names = disk.list(folder).filter((name) => name.startsWith("seg-"));
+    return { segments: names.length, points: store.stats().unsettledPoints };
+  };
+
+  expect(outage(true)).toEqual(outage(false));
 });
