@@ -98,3 +98,33 @@ test("a value of a reserved type costs no other node", async () => {
   await eventually(() => agent.values(0).includes(20) && agent.values(2).includes(7));
   expect(await agent.reading(({ tag }) => tag === 1)).toMatchObject({ quality: "bad" });
 });
+
+/** The type of CreateMonitoredItemsResponse (OPC 10000-6, A.2), as a NodeId of four bytes. */
+const createdItems = Buffer.from([1, 0, 754 & 255, 754 >> 8]);
+
+test.each<{ what: string; how: Change }>([
+  { what: "not decodable", how: (body) => body.subarray(0, 40) },
+  { what: "aborted", how: "abort" },
+])("items whose creation has an answer that is $what are at the server once", async ({ how }) => {
+  using folder = temporaryFolder();
+  await using server = await opcuaServer({ folder: folder.file("server") });
+  let broken = 0;
+  const change = (body: Buffer) => (body.indexOf(createdItems) === 0 && broken-- > 0 ? how : undefined);
+  using network = await answerProxy(server.port, change, largestMessageBytes);
+  const url = `opc.tcp://127.0.0.1:${network.port}`;
+  const options = { url, security: { mode: "none" }, subscription: { keepAlive: "300ms" } };
+  const setup = { stateDir: folder.file("state"), options };
+  {
+    await using agent = collect(await openOpcuaSource({ ...setup, tags: [node("Temp")] }));
+    await agent.reading(({ tag }) => tag === 0);
+  }
+  broken = 1;
+  // As the agent does, until the source is connected.
+  const source = await eventually(() =>
+    openOpcuaSource({ ...setup, tags: ["Temp", "Count", "Big"].map((name) => node(name)) }),
+  );
+  await using agent = collect(source);
+  for (const tag of [0, 1, 2]) await agent.reading((reading) => reading.tag === tag);
+  expect(network.changed).toBe(1);
+  await eventually(() => server.monitored === 3);
+});

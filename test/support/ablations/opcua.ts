@@ -205,4 +205,12 @@ export const opcuaAblations: readonly Ablation[] = [
     without: "name === noMorePoints && attempt < 1",
     test: "unit/source/opcua/services.test.ts",
   },
+  {
+    safeguard: "replacing a subscription whose items the server may have created unnoticed",
+    file: "source/opcua/monitoring/monitoring.ts",
+    code: "      if (!signal.aborted) await this.#saveGroup(group, { begun: false });\n",
+    without: "",
+    test: "integration/opcua-unreadable.test.ts",
+    name: "at the server once",
+  },
 ];

@@ -73,7 +73,7 @@ export async function* readHistory<Range extends HistoryRange>(
       lastMs = clock.monotonic() - startedMs;
       const { from, to } = call;
       if (answer instanceof Error) {
-        const halves = isTooMuch(answer) && call.nodes.length === batch.size ? batch.halve() : true;
+        const halves = isTooMuch(answer, true) && call.nodes.length === batch.size ? batch.halve() : true;
         const half = Math.ceil(call.nodes.length / 2);
         const parts = [call.nodes.slice(0, half), call.nodes.slice(half)];
         if (call.nodes.length > 1 && halves) calls.unshift(...parts.map((nodes) => ({ from, to, nodes })));

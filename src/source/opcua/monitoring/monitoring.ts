@@ -181,7 +181,11 @@ export class Monitoring {
     await this.#saveGroup(group);
     for (const [handle, sharing] of numbered) coming.set(handle, sharing);
     const asked = numbered.flatMap(([handle, [first]]) => (first ? [[handle, first] as const] : []));
-    const { created, refused } = await createItems(calling, asked, signal);
+    const { created, refused } = await createItems(calling, asked, signal).catch(async (error: unknown) => {
+      // The server may have created items whose ids are unknown: the next connection replaces the subscription.
+      if (!signal.aborted) await this.#saveGroup(group, { begun: false });
+      throw error;
+    });
     for (const { handle, item, id, sampledMs, size, filtered } of created) {
       const sharing = coming.get(handle) ?? [];
       if (!filtered) this.#unfiltered += sharing.length;
@@ -265,10 +269,13 @@ export class Monitoring {
     await this.#save();
   }
 
-  #saveGroup({ subscription, monitored, nextHandle }: Group): Promise<void> {
+  #saveGroup(
+    { subscription, monitored, nextHandle }: Group,
+    changes: { readonly begun?: boolean } = {},
+  ): Promise<void> {
     const record = this.#records.get(subscription.id);
     const items = Array.from(monitored.values(), ({ entry }) => entry);
-    if (record) this.#records.set(record.id, { ...record, items, nextHandle });
+    if (record) this.#records.set(record.id, { ...record, items, nextHandle, ...changes });
     return this.#save();
   }
 

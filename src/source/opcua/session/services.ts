@@ -36,19 +36,20 @@ export class BatchSize {
   }
 }
 
+/** Statuses of a request that the server rejects as a whole, before it does anything. */
 const tooMuch = ["BadTooManyOperations", "BadRequestTooLarge"];
 
-/** Whether the server may accept a smaller batch. */
-export function isTooMuch(error: unknown): boolean {
-  return isUnreadable(error) || tooMuch.includes(statusOf(error) ?? "");
+/** Whether a smaller batch may succeed. The server may have carried out a request whose answer is unreadable. */
+export function isTooMuch(error: unknown, repeatable: boolean): boolean {
+  return (repeatable && isUnreadable(error)) || tooMuch.includes(statusOf(error) ?? "");
 }
 
 /** Calls in flight: the server works on one while the agent encodes the next. */
 const atATime = 2;
 
 /**
- * Calls `ask` batch by batch. The results have the order of `items`. With `repeatable`, a call whose answer has another
- * number of results is divided like one that was too large.
+ * Calls `ask` batch by batch. The results have the order of `items`. With `repeatable`, a call whose answer is unreadable
+ * or has another number of results is divided like one that was too large.
  */
 export async function inBatches<T, R>(
   items: readonly T[],
@@ -70,7 +71,7 @@ export async function inBatches<T, R>(
         parts.push([from, answer]);
       } catch (error) {
         const isMiscounted = repeatable && isAgentError(error) && error.code === "SOURCE_PROTOCOL";
-        if (!(isMiscounted || isTooMuch(error)) || to - from <= 1) throw error;
+        if (!(isMiscounted || isTooMuch(error, repeatable)) || to - from <= 1) throw error;
         if (to - from <= batch.size) batch.halve(to - from);
         ranges.push([from, to]);
       }
