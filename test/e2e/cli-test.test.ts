@@ -107,18 +107,33 @@ test("a broker's messages are shown while the agent's session loses none and kee
   expect(once.stderr).toContain("counts only if it carries a time of its own, or with retained: use");
 });
 
-test("messages without a value are explained: by their position in a list, or by a payload that is not JSON", async () => {
+test("messages without a value are explained: by position in a list, by what is not JSON, or by a wrong path", async () => {
   using home = temporaryFolder();
   await using broker = await openMqttBroker();
-  await broker.publish("list", '[{"v":1},{"v":2}]', { retain: true });
-  await broker.publish("text", "hello", { retain: true });
-  const tag = (topic: string) =>
-    `  hall: { type: mqtt, url: "${broker.url}", tags: [{ input: "x.{key}", topic: ${topic}, value: "$[*].v", retained: use }] }`;
-  for (const [topic, said] of [
-    ["list", /^hall \(mqtt\): list: only its position in a list distinguishes a value at \$\[\*\]\.v.*capture: \{ id/m],
-    ["text", /^hall \(mqtt\): text: payload .*JSON/m],
+  for (const [topic, payload, tag, said] of [
+    [
+      "list",
+      '[{"v":1},{"v":2}]',
+      'input: "x.{key}", value: "$[*].v"',
+      /^hall \(mqtt\): list: only its position in a list distinguishes a value at \$\[\*\]\.v.*capture: \{ id/m,
+    ],
+    ["text", "hello", 'input: "x.{key}", value: "$[*].v"', /^hall \(mqtt\): text: payload .*JSON/m],
+    [
+      "object",
+      '{"temp":21.5}',
+      "input: x, value: $.tmp",
+      /^hall \(mqtt\): object: the payload has nothing at \$\.tmp$/m,
+    ],
+    [
+      "none",
+      '{"l":[]}',
+      'input: "x.{key}", value: "$.m[*]"',
+      /^hall \(mqtt\): none: the payload has nothing at \$\.m\[\*\]$/m,
+    ],
   ] as const) {
-    const { status, stderr } = await command(["test", "-c", configured(home, tag(topic)), "--once", "--within", "1s"]);
+    await broker.publish(topic, payload, { retain: true });
+    const source = `  hall: { type: mqtt, url: "${broker.url}", tags: [{ topic: ${topic}, ${tag}, retained: use }] }`;
+    const { status, stderr } = await command(["test", "-c", configured(home, source), "--once", "--within", "1s"]);
     expect(stderr).toMatch(said);
     expect(status).toBe(1);
   }

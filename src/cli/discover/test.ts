@@ -68,7 +68,9 @@ async function testSource(
   const onFindings: FindingsListener = (all, details = {}) => {
     refused = all;
     // Why messages arrived that gave no value.
-    faults = ["lastUnnamed", "lastMalformed"].flatMap((fault) => (fault in details ? [String(details[fault])] : []));
+    faults = ["lastMissing", "lastUnnamed", "lastMalformed"].flatMap((fault) =>
+      fault in details ? [String(details[fault])] : [],
+    );
   };
   try {
     for await (const readings of scan(source, config, owners, onFindings, runtime, stop)) {
@@ -96,7 +98,7 @@ async function testSource(
   }
   if (!once) return exitStatus.done;
   for (const fault of silent.size > 0 ? faults : []) io.complain(visible(`${name} (${driver.type}): ${fault}`));
-  if (silent.size > 0 && faults.length === 0 && driver.silence !== undefined)
+  if (silent.size > faults.length && driver.silence !== undefined)
     io.complain(`${name} (${driver.type}): ${driver.silence}`);
   const wrong = silent.size + bad.size;
   io.complain(`${name} (${driver.type}): ${count(rules.length - wrong, "tag")} of ${rules.length} with a good value`);

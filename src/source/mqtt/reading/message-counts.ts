@@ -1,7 +1,7 @@
 // Counters of received messages, published as metrics once per event loop turn, and a list of unmatched topics with
 // samples.
 import type { Metrics } from "../../../core/runtime.ts";
-import type { UnknownAddress } from "../../../core/source.ts";
+import type { TagId, UnknownAddress } from "../../../core/source.ts";
 import { longProperties, type Message } from "../connection/packet-reader.ts";
 import { type TimeFault, timeFaults } from "../decoders/payload-time.ts";
 import { maxTopic } from "../topics/topic-trie.ts";
@@ -27,6 +27,17 @@ export class MessageCounts {
   lastOversized: string | undefined;
   lastUnnamed: string | undefined;
   lastTimeFault: string | undefined;
+  readonly #hasValue: true[] = [];
+  /** By tag that has had no value yet: what its last message did not contain. */
+  readonly #lacking = new Map<TagId, string>();
+
+  noteValue(tag: TagId): void {
+    this.#hasValue[tag] = true;
+  }
+
+  noteLacking(tag: TagId, topic: string, path: string): void {
+    if (!this.#hasValue[tag]) this.#lacking.set(tag, `${topic}: the payload has nothing at ${path}`);
+  }
 
   noteOversized(topic: string, bytes: number, maxPayload: number): void {
     this.oversized++;
@@ -46,7 +57,8 @@ export class MessageCounts {
 
   get details(): Readonly<Record<string, string>> {
     const { lastMalformed, lastOversized, lastUnnamed, lastTimeFault: lastUnusableTime } = this;
-    const texts = Object.entries({ lastMalformed, lastOversized, lastUnnamed, lastUnusableTime });
+    const lastMissing = [...this.#lacking].find(([tag]) => !this.#hasValue[tag])?.[1];
+    const texts = Object.entries({ lastMalformed, lastMissing, lastOversized, lastUnnamed, lastUnusableTime });
     return Object.fromEntries(texts.flatMap(([name, text]) => (text === undefined ? [] : [[name, text]])));
   }
 

@@ -44,6 +44,7 @@ export function readTag(route: Route, context: ReadContext): void {
   }
   const inside = { ...context, document: opened(document, value) };
   const all = expand(inside.document, value, tag.exclude, () => void context.counts.texts++);
+  if (all.length === 0) context.counts.noteLacking(route.id, context.message.topic, value.text);
   if (tag.each === "sample" && time?.step !== undefined) readBlock(route, time, all, inside);
   else for (const found of all) readValue(route, found, timeOf(route, found.keys, inside), inside);
 }
@@ -170,8 +171,10 @@ function readValue(
   // A device may omit a bad value.
   if (absent && tag.missing === "skip" && !isBad) {
     counts.missing++;
+    counts.noteLacking(id, message.topic, tag.value?.text ?? "");
     return;
   }
+  counts.noteValue(id);
   const timed = typeof time === "number";
   const fault = timed ? undefined : time;
   if (fault) counts.noteTimeFault(fault, message.topic);
