@@ -10,15 +10,15 @@ import type { ExpandedTag } from "./expand.ts";
 /** The tag that uses each Input ID or template, across all sources. */
 export type UsedInputs = Map<string, UsedInput>;
 
-interface UsedInput extends Place {
-  readonly shared: boolean;
-}
+type Use = Pick<TagRule, "shared" | "sameTime">;
+
+type UsedInput = Place & Use;
 
 /** `captured`: the names that the tag's address captures; undefined if the address is invalid. */
 export function checkInput(
   tag: ExpandedTag,
   captured: readonly string[] | undefined,
-  shared: boolean,
+  use: Use,
   inputs: UsedInputs,
   issues: Issues,
 ): void {
@@ -28,25 +28,36 @@ export function checkInput(
   const names = placeholders(node.text);
   if (captured) for (const name of names) if (!captured.includes(name)) notFilled(name, captured, node, tag, issues);
   if (!checkLetters(node, issues)) return;
-  if (names.length === 0) claim(node.text, tag, shared, inputs, issues);
-  else checkTemplate(node, tag.origin, shared, inputs, issues);
+  if (names.length === 0) claim(node.text, tag, use, inputs, issues);
+  else checkTemplate(node, tag.origin, use, inputs, issues);
 }
 
 /** Warns if two sources or devices share a template, since equal captures give the same Input ID. */
-function checkTemplate(node: ScalarNode, { path }: Place, shared: boolean, inputs: UsedInputs, issues: Issues): void {
+function checkTemplate(node: ScalarNode, { path }: Place, use: Use, inputs: UsedInputs, issues: Issues): void {
   const first = inputs.get(node.text);
   if (!first) {
-    inputs.set(node.text, { at: node.at, path, shared });
+    inputs.set(node.text, { at: node.at, path, ...use });
     return;
   }
   const sameLine =
     first.at.file === node.at.file && first.at.line === node.at.line && first.at.column === node.at.column;
-  if ((shared && first.shared) || (!sameLine && sourceOf(first.path) === sourceOf(path))) return;
+  if (use.shared && first.shared) return checkSameTime(node, use, first, issues);
+  if (!sameLine && sourceOf(first.path) === sourceOf(path)) return;
   issues.warn(
     node,
     `serves ${first.path} and ${path}, which come to one Input ID where they capture the same; the second one is refused`,
     "put a variable that differs between them into input, as in {site}.{room}.temp with vars: { site: north }",
   );
+}
+
+/** A value of the tag with `replace` overwrites the value that the tag with `keep` had at the same time. */
+function checkSameTime(place: Place, { sameTime }: Use, first: UsedInput, issues: Issues): void {
+  if (sameTime !== first.sameTime)
+    issues.warn(
+      place,
+      `shares its Input ID with ${first.path}, which has sameTime: ${first.sameTime}, and has ${sameTime} itself; of two values with one time the first can be lost`,
+      "write the same sameTime on both tags",
+    );
 }
 
 /** `sources.hall.tags[3]` → `sources.hall` */
@@ -126,22 +137,16 @@ function scalarsIn(node: ConfigNode | undefined): readonly ScalarNode[] {
 }
 
 /** Reports an Input ID that two tags use, since their points would be mixed. */
-function claim(
-  input: string,
-  { fields, origin }: ExpandedTag,
-  shared: boolean,
-  inputs: UsedInputs,
-  issues: Issues,
-): void {
+function claim(input: string, { fields, origin }: ExpandedTag, use: Use, inputs: UsedInputs, issues: Issues): void {
   // If a template serves several devices, the position of the device tells more than the template's.
   const isWritten = origin.at === fields.at;
   const place = isWritten ? (childNode(fields, "input") ?? origin) : origin;
   const first = inputs.get(input);
   if (!first) {
-    inputs.set(input, { at: place.at, path: place.path, shared });
+    inputs.set(input, { at: place.at, path: place.path, ...use });
     return;
   }
-  if (shared && first.shared) return;
+  if (use.shared && first.shared) return checkSameTime(place, use, first, issues);
   const { file, line, column } = first.at;
   const isSame = file === place.at.file && line === place.at.line && column === place.at.column;
   const where = file === place.at.file ? `line ${line}` : `${file}:${line}`;
@@ -150,7 +155,7 @@ function claim(
     isWritten && isSame
       ? `Input ID ${input} is used twice: an alias, or another tagsFrom, repeats this tag`
       : `Input ID ${input} is used twice, first in ${where} (${first.path})`,
-    shared || first.shared
+    use.shared || first.shared
       ? "each tag that feeds a shared Input ID must have shared: true"
       : "every Input ID takes the points of one tag; give one of them another, or write shared: true on both",
   );

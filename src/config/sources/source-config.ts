@@ -222,7 +222,7 @@ function checkTag(expanded: ExpandedTag, driver: Driver, { inputs, issues }: Sou
   const address = checkNode(driver.tag, pick(fields, addressKeys), issues);
   // The captures of an invalid address are unknown; the other checks still run.
   const captured = address && (driver.captures?.(address) ?? []);
-  checkInput(expanded, captured, rule?.shared === true, inputs, issues);
+  checkInput(expanded, captured, rule ?? { shared: false, sameTime: "replace" }, inputs, issues);
   if (captured) checkSignalTexts(expanded, captured, issues);
   if (rule) checkPercent(rule, fields, driver, issues);
   if (rule) checkStates(expanded, rule.signal, issues);

@@ -60,6 +60,14 @@ test("several tags have one Input ID where each of them is shared", async () => 
   expect(await complaints(mqtt(tag("a", false), tag("b", false)))).toMatch(/is used twice.*\n.*shared: true on both/);
 });
 
+test.each(["t", "t.{room}"])("tags that share the Input ID %s have one sameTime, or get a warning", async (input) => {
+  const tag = (site: string, sameTime: string) =>
+    `{ input: "${input}", topic: "${site}/{room}", shared: true, sameTime: ${sameTime} }`;
+  const mixed = /sources\.hall\.tags\[1\]\.input {2}.*tags\[0\].* sameTime: keep, and has replace .*\n.*same sameTime/;
+  expect(await complaints(mqtt(tag("a", "keep"), tag("b", "replace")))).toMatch(mixed);
+  expect(await complaints(mqtt(tag("a", "keep"), tag("b", "keep")))).not.toContain("sameTime");
+});
+
 test("shared is valid on a tag only", async () => {
   const text = `${head}defaults: { shared: true }\nsources: {}\n`;
   expect(await complaints(text)).toMatch(/unknown|no key/);
