@@ -282,6 +282,12 @@ test("nodes that the server cannot monitor are polled, and all nodes when config
   }
 });
 
+test("a server with queues of one value does not count as keeping what the disk does not take", async () => {
+  const subscription = { queue: 1 };
+  await using line = collect(await open([node("Temp"), node("Count")], { ...insecure, subscription }));
+  expect(line.source.retainedBy).toBeUndefined();
+});
+
 test.each(["BadServiceUnsupported", "BadTooManySubscriptions"] as const)(
   "a server that answers CreateSubscription with %s is polled, and its unchanged values are not reported again",
   async (status) => {

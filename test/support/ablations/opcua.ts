@@ -213,4 +213,12 @@ export const opcuaAblations: readonly Ablation[] = [
     test: "integration/opcua-unreadable.test.ts",
     name: "at the server once",
   },
+  {
+    safeguard: "counting nothing as kept by a server with queues of one value",
+    file: "source/opcua/connection/source.ts",
+    code: " && monitoring.counts.unqueued === 0",
+    without: "",
+    test: "integration/opcua.test.ts",
+    name: "with queues of one value",
+  },
 ];

@@ -205,8 +205,8 @@ export function opcuaSource(options: OpcuaSourceOptions) {
 
   return {
     get retainedBy() {
-      // What is polled is kept nowhere.
-      return monitoring.polled.length === 0 ? "the server" : undefined;
+      // What is polled is kept nowhere. With a queue of one, the server keeps only the last value.
+      return monitoring.polled.length === 0 && monitoring.counts.unqueued === 0 ? "the server" : undefined;
     },
     recovery,
     addresses: options.items,
