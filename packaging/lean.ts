@@ -3,7 +3,7 @@
 import { readFile } from "node:fs/promises";
 import { builtinModules } from "node:module";
 import type { Plugin } from "esbuild";
-import { withSlashes } from "../src/lib/files/slashes.ts";
+import { withSlashes } from "../src/lib/files/paths.ts";
 
 /**
  * Of zod what is used. `import { z }` names all of it, the messages of forty languages among it; the same names taken from

@@ -4,7 +4,7 @@ import { isAscii } from "node:buffer";
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, relative, resolve, sep } from "node:path";
 import { type BuildOptions, build, type Metafile, type Plugin } from "esbuild";
-import { withSlashes } from "../src/lib/files/slashes.ts";
+import { withSlashes } from "../src/lib/files/paths.ts";
 import { entryText, startFile } from "./entry.ts";
 import {
   builtinsAsTheyAre,

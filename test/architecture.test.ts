@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, join, relative as platformRelative, resolve } from "node:path";
 import { expect, test } from "vitest";
-import { withSlashes } from "../src/lib/files/slashes.ts";
+import { withSlashes } from "../src/lib/files/paths.ts";
 
 const root = resolve(import.meta.dirname, "../src");
 const relative = (from: string, to: string) => withSlashes(platformRelative(from, to));

@@ -5,7 +5,7 @@ import { type Config, changedSections, type ShownConfig, type SourceChanges } fr
 import type { BufferStats } from "../core/buffer.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Sink } from "../core/sink.ts";
-import { Since } from "../lib/time/since.ts";
+import { Since } from "../lib/time/clock.ts";
 import { InputOwners } from "../mapping/input-owners.ts";
 import { openCatalog } from "../upload/signals/catalog.ts";
 import { bufferOf } from "./buffer-of.ts";
@@ -22,13 +22,19 @@ import { inputsOf, type OwnValues, startOwnSignals } from "./own-signals.ts";
 import { boundGarbage, processUsage } from "./process/process.ts";
 import { SourceSet } from "./source-set.ts";
 import { BacklogTrend, watchAppends } from "./status/buffer-watch.ts";
-import { type SnapshotParts, sampleOfAgent, snapshot, snapshotOf, uploadStatus } from "./status/snapshot.ts";
+import {
+  type SnapshotParts,
+  sampleOfAgent,
+  snapshot,
+  snapshotOf,
+  type TagDetail,
+  tagDetail,
+  uploadStatus,
+} from "./status/snapshot.ts";
 import type { ConfigStatus, Status, StatusPart, StatusSample, UploadStatus } from "./status/status.ts";
-import { type TagDetail, tagDetail } from "./status/tag-detail.ts";
 import { openBoundAddresses } from "./upkeep/bound-addresses.ts";
 import type { ClusterStatus } from "./upkeep/cluster-delivery.ts";
-import { startDelivery } from "./upkeep/delivery.ts";
-import { type UploaderCalls, uploaderCalls } from "./upkeep/uploader-calls.ts";
+import { startDelivery, type UploaderCalls, uploaderCalls } from "./upkeep/delivery.ts";
 
 export interface AgentOptions {
   readonly version: string;

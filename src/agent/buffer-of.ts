@@ -3,9 +3,8 @@ import { access } from "node:fs/promises";
 import { join } from "node:path";
 import type { DiskBufferOptions } from "../buffer/disk/disk-buffer.ts";
 import type { Config } from "../config/format/config.ts";
-import { AgentError, fileFailure } from "../core/errors.ts";
-import { makeFolders } from "../lib/files/make-folders.ts";
-import { codeOf } from "../lib/values/error-code.ts";
+import { AgentError, codeOf, fileFailure } from "../core/errors.ts";
+import { makeFolders } from "../lib/files/paths.ts";
 
 export function bufferOf({ agent, service, buffer }: Config): DiskBufferOptions {
   const directory = join(agent.dataDir, "buffer");

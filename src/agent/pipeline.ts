@@ -5,7 +5,7 @@ import type { Point, PointBatch } from "../core/point.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Delivery, Source } from "../core/source.ts";
 import { isAbort } from "../lib/flow/abort.ts";
-import { BackOff } from "../lib/flow/back-off.ts";
+import { BackOff } from "../lib/flow/repeat.ts";
 import { readingCount } from "../lib/readings/reading-batch.ts";
 import type { Mapping } from "../mapping/mapping.ts";
 import type { ClockHold } from "./clock/clock-hold.ts";

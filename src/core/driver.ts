@@ -14,9 +14,9 @@ import type {
   SecurityFinding,
   TrustStore,
 } from "./commissioning.ts";
+import type { Captures, TagId } from "./reading.ts";
 import type { Runtime } from "./runtime.ts";
 import type { ConfigFault, Source } from "./source.ts";
-import type { Captures, TagId } from "./tag.ts";
 
 /** A tag as a driver receives it: the address fields of the protocol, and the fields that all protocols share. */
 export type DriverTag<Tag extends z.ZodObject> = z.output<Tag> & {

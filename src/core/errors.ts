@@ -213,3 +213,23 @@ export function remedyOf(error: unknown): string | undefined {
 export function isAgentError(error: unknown, code?: ErrorCode): error is AgentError {
   return error instanceof AgentError && (code === undefined || error.code === code);
 }
+
+/** Throws if data from outside violates the types. */
+export function unreachable(value: never): never {
+  throw new TypeError(`unexpected value: ${JSON.stringify(value)}`);
+}
+
+/** A command line for the shell of `platform`: `tagferry`, then `words`, then `-c configFile` if it is known. */
+export function commandLine(
+  words: readonly string[],
+  configFile: string | undefined,
+  platform: NodeJS.Platform = process.platform,
+): string {
+  const all = ["tagferry", ...words, ...(configFile === undefined ? [] : ["-c", configFile])];
+  return all.map((word) => shellWord(word, platform)).join(" ");
+}
+
+/** The code of an error of Node, such as `ENOENT`. Undefined: it has none. */
+export function codeOf(error: unknown): unknown {
+  return error instanceof Error && "code" in error ? error.code : undefined;
+}

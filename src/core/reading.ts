@@ -1,6 +1,5 @@
 // Readings: values from a device, one by one or in columns.
 import type { EpochMicros } from "./point.ts";
-import type { Captures, TagId } from "./tag.ts";
 
 /** Quality of a value in the terms of OPC UA. Drivers map their own qualities to it. */
 export type Quality = "good" | "uncertain" | "bad";
@@ -67,3 +66,10 @@ export interface ReadingBatch {
   /** Position in `values` → the reading that replaces the value. */
   readonly apart?: ReadonlyMap<number, Reading> | undefined;
 }
+
+/** Index of a configured tag within its source. */
+export type TagId = number & { readonly [tagId]: true };
+declare const tagId: unique symbol;
+
+/** What a tag's template captured: levels of a topic, the name of a browsed node. */
+export type Captures = Readonly<Record<string, string>>;

@@ -1,8 +1,7 @@
 // Real MQTT, Modbus and OPC UA servers on loopback ports, with a record of every delivered value.
-import { AgentError } from "../core/errors.ts";
+import { AgentError, codeOf } from "../core/errors.ts";
 import type { InputId } from "../core/point.ts";
 import type { Runtime } from "../core/runtime.ts";
-import { codeOf } from "../lib/values/error-code.ts";
 import { DeliveredRecord, type DeliveredValues } from "./comparison.ts";
 import { openModbusDevice } from "./modbus-device.ts";
 import { mqttLogin, openMqttDevice } from "./mqtt-device.ts";

@@ -2,7 +2,7 @@
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import type { Runtime } from "../core/runtime.ts";
 import { orAbort } from "../lib/flow/abort.ts";
-import { waitUntil } from "../lib/flow/wait-until.ts";
+import { waitUntil } from "../lib/flow/repeat.ts";
 import { type DeviceOptions, inputId, type SimulatedDevice, stopWait } from "./device.ts";
 import { Meter, meter } from "./registers.ts";
 

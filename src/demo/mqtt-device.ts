@@ -2,8 +2,7 @@
 import { type AddressInfo, createServer } from "node:net";
 import type { Runtime } from "../core/runtime.ts";
 import { orAbort } from "../lib/flow/abort.ts";
-import { repeat } from "../lib/flow/repeat.ts";
-import { waitUntil } from "../lib/flow/wait-until.ts";
+import { repeat, waitUntil } from "../lib/flow/repeat.ts";
 import { type DeviceOptions, inputId, type SimulatedDevice, stopWait } from "./device.ts";
 
 export const mqttLogin = { username: "gateway", password: "demo" };

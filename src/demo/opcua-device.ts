@@ -4,8 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Runtime } from "../core/runtime.ts";
 import { orAbort } from "../lib/flow/abort.ts";
-import { repeat } from "../lib/flow/repeat.ts";
-import { waitUntil } from "../lib/flow/wait-until.ts";
+import { repeat, waitUntil } from "../lib/flow/repeat.ts";
 import { type DeviceOptions, inputId, type SimulatedDevice, stopWait } from "./device.ts";
 import { NotificationLedger } from "./notification-ledger.ts";
 

@@ -5,7 +5,7 @@ import type { LogLines } from "../agent/log/log.ts";
 import type { ShownConfig } from "../config/format/config.ts";
 import type { Secret } from "../core/secret.ts";
 import type { Discover } from "../discover/discover.ts";
-import { sameText } from "../lib/text/same-text.ts";
+import { sameText } from "../lib/text/without-secrets.ts";
 import { hasChanged, viewConfig, viewLines } from "./config-view.ts";
 
 export interface Control {

@@ -1,9 +1,8 @@
 // Rarely changing data for the page. Any client may request it at any time, so disk reads are bounded and cached.
 import type { GapList } from "../agent/gaps/gap.ts";
 import type { KnownCertificate } from "../core/commissioning.ts";
-import { reasonOf, remedyOf } from "../core/errors.ts";
+import { commandLine, reasonOf, remedyOf } from "../core/errors.ts";
 import type { Clock, Runtime } from "../core/runtime.ts";
-import { commandLine } from "../lib/text/command-line.ts";
 import { parseDuration } from "../lib/time/duration.ts";
 import type { RejectReasons } from "../upload/rejects/reject-files.ts";
 import type { History } from "./history.ts";

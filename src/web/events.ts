@@ -1,8 +1,8 @@
 // Views for the page, once or as server-sent events: the status, and the rows of the table of tags.
 import type { ServerResponse } from "node:http";
 import type { Status, StatusPart } from "../agent/status/status.ts";
+import { commandLine } from "../core/errors.ts";
 import type { Clock } from "../core/runtime.ts";
-import { commandLine } from "../lib/text/command-line.ts";
 import { isPlain, type TagQuery, type TagView, viewTags } from "./tag-view.ts";
 
 /** The status without tags, and the tags on screen. */

@@ -7,7 +7,7 @@ import type { Status, StatusPart, StatusSample } from "../agent/status/status.ts
 import type { Config } from "../config/format/config.ts";
 import { AgentError, reasonOf } from "../core/errors.ts";
 import { checkGridMs, type Runtime } from "../core/runtime.ts";
-import { fileProblem } from "../lib/files/file-problem.ts";
+import { fileProblem } from "../lib/files/paths.ts";
 import { repeat } from "../lib/flow/repeat.ts";
 import { http } from "../lib/network/http.ts";
 import { hostInUrl, listen } from "../lib/network/listen.ts";

@@ -1,7 +1,7 @@
 // Reads the declarations of metrics from the source code.
 import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { withSlashes } from "../../src/lib/files/slashes.ts";
+import { withSlashes } from "../../src/lib/files/paths.ts";
 
 const root = resolve(import.meta.dirname, "../../src");
 

@@ -1,7 +1,7 @@
 // The documents of the repository, and what they quote.
 import { globSync, readFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
-import { withSlashes } from "../../src/lib/files/slashes.ts";
+import { withSlashes } from "../../src/lib/files/paths.ts";
 
 export const root = resolve(import.meta.dirname, "../..");
 const foreign = new Set(["node_modules", ".git", "dist", "coverage"]);

@@ -3,10 +3,9 @@ import { cpSync } from "node:fs";
 import { gapFolder } from "../../src/agent/gaps/gap-file.ts";
 import { type GapRecord, openGapRecord } from "../../src/agent/gaps/gap-record.ts";
 import { type SourceGaps, sourceGaps } from "../../src/agent/gaps/source-gaps.ts";
-import type { TagGap } from "../../src/core/gap.ts";
 import { type EpochMicros, epochMicros } from "../../src/core/point.ts";
 import type { ReadPlace } from "../../src/core/reading.ts";
-import type { Reading, Source, TagId } from "../../src/core/source.ts";
+import type { Reading, Source, TagGap, TagId } from "../../src/core/source.ts";
 import { ManualClock, type TestRuntime, testRuntime } from "./runtime.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 

@@ -1,10 +1,10 @@
 // The agent as a program with a clock that runs four times as fast.
 import { openLog } from "../../src/agent/log/log.ts";
 import { metricsRegistry } from "../../src/agent/process/metrics.ts";
-import { systemRuntime } from "../../src/agent/runtime.ts";
 import { serve } from "../../src/cli/run/serve.ts";
 import { processConsole } from "../../src/cli/terminal/console.ts";
 import { loadConfig } from "../../src/config/load.ts";
+import { systemRuntime } from "../../src/lib/time/clock.ts";
 import { hurriedClock } from "./hurried-clock.ts";
 
 const file = process.argv.at(-1) ?? "";

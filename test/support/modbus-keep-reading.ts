@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { isAgentError } from "../../src/core/errors.ts";
 import type { Reading } from "../../src/core/source.ts";
-import { BackOff } from "../../src/lib/flow/back-off.ts";
+import { BackOff } from "../../src/lib/flow/repeat.ts";
 import { type ModbusTagText, openModbusSource } from "./modbus-source.ts";
 import { testRuntime } from "./runtime.ts";
 

@@ -1,7 +1,6 @@
 // Opens OPC UA sources as the agent does, and collects their deliveries.
 import { join } from "node:path";
-import type { TagGap } from "../../src/core/gap.ts";
-import type { Description, Reading, Source } from "../../src/core/source.ts";
+import type { Description, Reading, Source, TagGap } from "../../src/core/source.ts";
 import { trustCertificate } from "../../src/source/opcua/certificates/trust.ts";
 import { opcuaDriver } from "../../src/source/opcua/driver.ts";
 import { eventually } from "./eventually.ts";

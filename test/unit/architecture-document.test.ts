@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { expect, test } from "vitest";
-import { withSlashes } from "../../src/lib/files/slashes.ts";
+import { withSlashes } from "../../src/lib/files/paths.ts";
 
 const root = resolve(import.meta.dirname, "../..");
 const text = readFileSync(join(root, "docs/architecture.md"), "utf8");

@@ -4,7 +4,7 @@ import { basename, dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import { words } from "../../src/agent/status/words.ts";
 import { exitStatus } from "../../src/cli/terminal/exit-status.ts";
-import { withSlashes } from "../../src/lib/files/slashes.ts";
+import { withSlashes } from "../../src/lib/files/paths.ts";
 import { command } from "../support/command.ts";
 import { declaredMetrics } from "../support/declared-metrics.ts";
 import { type DocumentedLimit, documentedLimits } from "../support/documented-limits.ts";

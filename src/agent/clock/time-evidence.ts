@@ -1,6 +1,6 @@
 // Evidence from the operating system about whether the machine's clock is right.
 import { readdir } from "node:fs/promises";
-import { exists } from "../../lib/files/exists.ts";
+import { exists } from "../../lib/files/paths.ts";
 
 export interface TimeEvidence {
   /** Whether time synchronisation has set the clock. `notYet`: it runs but has not. `unknown`: no evidence. */

@@ -1,6 +1,7 @@
 // Decides the outcome of one ended gap: values retained, recovered from the device's history, or lost.
-import type { TagGap } from "../../core/gap.ts";
+
 import { type EpochMicros, epochMicros } from "../../core/point.ts";
+import type { TagGap } from "../../core/source.ts";
 import { type Gap, type GapEvent, named } from "./gap.ts";
 import type { GapRecord } from "./gap-record.ts";
 import { atMost, type Interval, joined, without } from "./intervals.ts";

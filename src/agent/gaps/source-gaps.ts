@@ -1,9 +1,8 @@
 // The gaps of one source, reported by its pipeline, its mapping and its driver.
 import { type AgentError, reasonOf } from "../../core/errors.ts";
-import type { TagGap } from "../../core/gap.ts";
 import { type EpochMicros, epochMicros } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
-import type { Captures, Delivery, Source, TagId } from "../../core/source.ts";
+import type { Captures, Delivery, Source, TagGap, TagId } from "../../core/source.ts";
 import { latestReadings } from "../../lib/readings/reading-batch.ts";
 import { formatDuration } from "../../lib/time/duration.ts";
 import { bufferHold, settledAfterMs } from "./buffer-hold.ts";

@@ -2,6 +2,7 @@
 import { type Logger as PinoLogger, pino } from "pino";
 import { fileFailure, isAgentError } from "../../core/errors.ts";
 import type { LogFields, Logger } from "../../core/runtime.ts";
+import { visible } from "../../lib/text/visible.ts";
 
 export type LogLevel = "debug" | "info" | "warn" | "error";
 
@@ -121,9 +122,6 @@ export class RecentLines {
 
 // Text from devices or the service must not control the terminal.
 
-/** C0 and C1 control characters, bidirectional controls, and line and paragraph separators. */
-const obeyed = /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
-
 /** Line breaks that belong to the format of a stack trace. */
 const stackEnd = /\n(?= {4}at |caused by: )/;
 
@@ -138,8 +136,4 @@ function written(value: unknown, name?: string): unknown {
   if (Array.isArray(value)) return value.map((inner: unknown) => written(inner));
   if (typeof value !== "object" || value === null) return value;
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [visible(key), written(inner, key)]));
-}
-
-function visible(text: string): string {
-  return text.replace(obeyed, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }

@@ -4,7 +4,7 @@ import { isAgentError, reasonOf, remedyOf } from "../../core/errors.ts";
 import type { EpochMicros } from "../../core/point.ts";
 import type { MetricDeclaration, Runtime } from "../../core/runtime.ts";
 import type { Source } from "../../core/source.ts";
-import { Since } from "../../lib/time/since.ts";
+import { Since } from "../../lib/time/clock.ts";
 import type { SourceState, SourceStatus, Warning } from "./status.ts";
 
 const metrics = {

@@ -13,15 +13,12 @@ import { isAgentError } from "../../core/errors.ts";
 import type { Clock, Runtime } from "../../core/runtime.ts";
 import type { SignalCatalog } from "../../core/signal.ts";
 import { whenAborted } from "../../lib/flow/abort.ts";
-import { BackOff } from "../../lib/flow/back-off.ts";
-import { repeat } from "../../lib/flow/repeat.ts";
+import { BackOff, repeat } from "../../lib/flow/repeat.ts";
 import { acceptsConnections, peerOf } from "../../upload/client/http-post.ts";
 import type { ServiceOptions } from "../../upload/client/options.ts";
 import { ClusterSources, type ClusterSourcesOptions } from "./cluster-sources.ts";
-import { openClusterTerm } from "./cluster-terms.ts";
-import { giveTurns } from "./command-turns.ts";
+import { giveTurns, openClusterTerm, type ServiceReach, serviceReach } from "./cluster-terms.ts";
 import type { DeliveryTerm } from "./delivery.ts";
-import { type ServiceReach, serviceReach } from "./service-reach.ts";
 
 export interface ClusterStatus extends ClusterView {
   /** Time in which as many points arrived as are not in the stream yet; 0: none. */

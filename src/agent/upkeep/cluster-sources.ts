@@ -10,7 +10,7 @@ import { reasonOf } from "../../core/errors.ts";
 import type { EpochMicros } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import { orAbort } from "../../lib/flow/abort.ts";
-import { Since } from "../../lib/time/since.ts";
+import { Since } from "../../lib/time/clock.ts";
 
 /** Changes of the sources that are read, as `SourceSet` makes them. */
 interface Sources {

@@ -1,13 +1,16 @@
 // Keeps the uploader running as long as the agent runs. Failures are shown in the status and retried.
 import { join } from "node:path";
 import type { BufferReader, PointBuffer } from "../../core/buffer.ts";
-import { isAgentError, reasonOf, remedyOf } from "../../core/errors.ts";
-import type { EpochMicros } from "../../core/point.ts";
-import type { Runtime } from "../../core/runtime.ts";
+import { AgentError, isAgentError, reasonOf, remedyOf } from "../../core/errors.ts";
+import type { EpochMicros, InputId } from "../../core/point.ts";
+import type { Clock, Runtime } from "../../core/runtime.ts";
 import type { RequestGate, Sink } from "../../core/sink.ts";
 import { isAbort, orAbort } from "../../lib/flow/abort.ts";
-import { BackOff } from "../../lib/flow/back-off.ts";
-import { Since } from "../../lib/time/since.ts";
+import { BackOff } from "../../lib/flow/repeat.ts";
+import { Since } from "../../lib/time/clock.ts";
+import type { RetryProgress } from "../../upload/rejects/reject-retry.ts";
+import type { Catalog } from "../../upload/signals/catalog.ts";
+import { type ItemSeries, itemSeries, spanBefore } from "../../upload/signals/item-data.ts";
 import type { DeliveryStatus, Uploader, UploaderParts } from "../../upload/uploader.ts";
 
 export interface DeliveryParts
@@ -134,4 +137,41 @@ export function startDelivery(parts: DeliveryParts, runtime: Runtime) {
 async function termOf(buffer: PointBuffer): Promise<DeliveryTerm> {
   const reader = await buffer.reader();
   return { reader, [Symbol.asyncDispose]: () => reader[Symbol.asyncDispose]() };
+}
+
+// What the page and the commands request from the running uploader.
+
+export type UploaderCalls = ReturnType<typeof uploaderCalls>;
+
+export function uploaderCalls(
+  delivery: Pick<RunningDelivery, "uploader">,
+  catalog: Pick<Catalog, "entry">,
+  clock: Clock,
+) {
+  const running = (consequence = "") => {
+    const { uploader } = delivery;
+    if (uploader) return uploader;
+    throw new AgentError("SERVICE_UNREACHABLE", `this agent does not deliver at present${consequence}`);
+  };
+  return {
+    /**
+     * The stored values of an input over the last `spanMs` milliseconds, from the service. Rejects as `itemSeries` does,
+     * and with `SERVICE_UNREACHABLE` if this agent does not deliver at present.
+     */
+    async series(input: string, spanMs: number, signal: AbortSignal): Promise<ItemSeries> {
+      const { caller } = running();
+      const id = catalog.entry(input as InputId)?.id; // any other text has no entry
+      if (id === undefined) throw new AgentError("SERVICE_UNREACHABLE", `the service has no signal ${input} yet`);
+      return await itemSeries(caller, { input: input as InputId, id }, spanBefore(clock.now(), spanMs), signal);
+    },
+    /**
+     * Sends refused points again with the next requests. Resolves once they wait. Rejects with `SERVICE_UNREACHABLE` if
+     * this agent does not deliver at present.
+     */
+    async retryRejects(): Promise<RetryProgress> {
+      return await running(", so refused points cannot be sent again").retry.start();
+    },
+    /** The last retry of refused points. Undefined: none since delivery began. */
+    rejectRetry: (): RetryProgress | undefined => delivery.uploader?.retry.progress,
+  };
 }

@@ -13,7 +13,7 @@ import type { BufferReader, Loss, PointBuffer } from "../../core/buffer.ts";
 import { isAgentError, reasonOf } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import { deadline } from "../../lib/flow/abort.ts";
-import { BackOff } from "../../lib/flow/back-off.ts";
+import { BackOff } from "../../lib/flow/repeat.ts";
 import { ForwardLag } from "./forward-lag.ts";
 import { KeptTail } from "./kept-tail.ts";
 import { NodeFrames } from "./node-frames.ts";

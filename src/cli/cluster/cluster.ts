@@ -16,7 +16,7 @@ import {
 } from "../../cluster/members/membership.ts";
 import { sourceLease } from "../../cluster/sources/source-leases.ts";
 import { loadConfig } from "../../config/load.ts";
-import { waitUntil } from "../../lib/flow/wait-until.ts";
+import { waitUntil } from "../../lib/flow/repeat.ts";
 import { visible } from "../../lib/text/visible.ts";
 import type { ConfigOptions } from "../shared/arguments.ts";
 import { commandRuntime } from "../shared/command-runtime.ts";

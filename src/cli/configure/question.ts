@@ -3,7 +3,7 @@
 import { dirname, resolve } from "node:path";
 import { AgentError } from "../../core/errors.ts";
 import type { InitSource } from "../../discover/tags/source-yaml.ts";
-import { fileProblem } from "../../lib/files/file-problem.ts";
+import { fileProblem } from "../../lib/files/paths.ts";
 import { withoutSecrets } from "../../lib/text/without-secrets.ts";
 import type { Console } from "../terminal/console.ts";
 import { CommandFailed } from "../terminal/exit-status.ts";

@@ -3,7 +3,7 @@
 import type { ProbeRow, ProbeTarget } from "../../core/commissioning.ts";
 import { AgentError } from "../../core/errors.ts";
 import { driverOf } from "../../discover/device/target.ts";
-import { scaled } from "../../lib/values/power-of-ten.ts";
+import { scaled } from "../../lib/values/decimal-text.ts";
 import { commandRuntime } from "../shared/command-runtime.ts";
 import type { Console } from "../terminal/console.ts";
 import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";

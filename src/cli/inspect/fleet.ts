@@ -4,7 +4,7 @@ import { resolve } from "node:path";
 import PQueue from "p-queue";
 import { z } from "zod";
 import { isAgentError } from "../../core/errors.ts";
-import { fileProblem } from "../../lib/files/file-problem.ts";
+import { fileProblem } from "../../lib/files/paths.ts";
 import { visible } from "../../lib/text/visible.ts";
 import { type AgentQuery, askAgent, tokenOf } from "../shared/agent-client.ts";
 import { trustAlso } from "../shared/agent-trust.ts";

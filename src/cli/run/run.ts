@@ -6,9 +6,9 @@ import { bufferOf, prepareBufferFolder } from "../../agent/buffer-of.ts";
 import { openLog } from "../../agent/log/log.ts";
 import { metricsRegistry } from "../../agent/process/metrics.ts";
 import { boundGarbage, measureProcess } from "../../agent/process/process.ts";
-import { systemRuntime } from "../../agent/runtime.ts";
 import { openDiskBuffer } from "../../buffer/disk/disk-buffer.ts";
 import { loadConfig } from "../../config/load.ts";
+import { systemRuntime } from "../../lib/time/clock.ts";
 import type { Console } from "../terminal/console.ts";
 import { surviveDefects } from "../terminal/exit-status.ts";
 

@@ -8,7 +8,7 @@ import type { Status } from "../../agent/status/status.ts";
 import { AgentError, isAgentError } from "../../core/errors.ts";
 import type { DemoDevices } from "../../demo/devices.ts";
 import { killed, natsServerProgram, openNatsServers } from "../../demo/nats-servers.ts";
-import { waitUntil } from "../../lib/flow/wait-until.ts";
+import { waitUntil } from "../../lib/flow/repeat.ts";
 import type { Service } from "../../service/service.ts";
 import { nodeFlags } from "../shared/node-flags.ts";
 import type { Console } from "../terminal/console.ts";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { type Agent, openAgent } from "../../agent/agent.ts";
 import { loadConfig } from "../../config/load.ts";
 import type { DemoDevices } from "../../demo/devices.ts";
-import { waitUntil } from "../../lib/flow/wait-until.ts";
+import { waitUntil } from "../../lib/flow/repeat.ts";
 import type { Service } from "../../service/service.ts";
 import { openPage } from "../run/serve.ts";
 import type { Console } from "../terminal/console.ts";

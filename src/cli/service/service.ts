@@ -1,9 +1,9 @@
 // `tagferry service`: the local service, until a signal stops it.
 import { openLog } from "../../agent/log/log.ts";
 import { metricsRegistry } from "../../agent/process/metrics.ts";
-import { systemRuntime } from "../../agent/runtime.ts";
 import { isAgentError } from "../../core/errors.ts";
 import { whenAborted } from "../../lib/flow/abort.ts";
+import { systemRuntime } from "../../lib/time/clock.ts";
 import { optionsFromFlags, type ServiceFlags } from "../../service/config/flags.ts";
 import type { LocalServiceOptions } from "../../service/config/options.ts";
 import { openService } from "../../service/service.ts";

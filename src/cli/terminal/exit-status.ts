@@ -62,7 +62,7 @@ export async function exitStatusOf(command: () => Promise<number | void>, io: Co
     }
     // A file error is not a defect of the program, so a stack would not help.
     if (error instanceof Error && "syscall" in error && "path" in error && typeof error.path === "string") {
-      const { fileProblem } = await import("../../lib/files/file-problem.ts");
+      const { fileProblem } = await import("../../lib/files/paths.ts");
       io.complain(`tagferry: ${visible(error.path)}: ${fileProblem(error)}`);
       return exitStatus.failed;
     }

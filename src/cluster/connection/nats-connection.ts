@@ -6,8 +6,8 @@ import type { Authenticator, NatsConnection, NodeConnectionOptions } from "@nats
 import { AgentError, reasonOf } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import { deadline, orAbort } from "../../lib/flow/abort.ts";
-import { BackOff } from "../../lib/flow/back-off.ts";
 import { RateLimitedLog } from "../../lib/flow/rate-limited-log.ts";
+import { BackOff } from "../../lib/flow/repeat.ts";
 import type { ClusterOptions } from "./options.ts";
 
 /** Timeout of a request: electing a leader of a stream takes up to about 4 s. */

@@ -3,9 +3,8 @@
 import { open, readdir, stat, statfs } from "node:fs/promises";
 import { hostname } from "node:os";
 import { delimiter, dirname, resolve } from "node:path";
-import { AgentError, type ErrorCode } from "../../core/errors.ts";
-import { fileProblem } from "../../lib/files/file-problem.ts";
-import { codeOf } from "../../lib/values/error-code.ts";
+import { AgentError, codeOf, type ErrorCode } from "../../core/errors.ts";
+import { fileProblem } from "../../lib/files/paths.ts";
 import type { Issues, Place } from "../nodes/issue.ts";
 
 export interface Environment {

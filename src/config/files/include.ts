@@ -1,7 +1,6 @@
 // `include`: sources and templates in separate files.
 import { basename, dirname, isAbsolute, join, resolve } from "node:path";
-import { fileProblem } from "../../lib/files/file-problem.ts";
-import { withSlashes } from "../../lib/files/slashes.ts";
+import { fileProblem, withSlashes } from "../../lib/files/paths.ts";
 import { unknownKey } from "../nodes/check-node.ts";
 import type { Issues } from "../nodes/issue.ts";
 import { type ConfigNode, childNode, type MapEntry, type MapNode, type ScalarNode } from "../nodes/node.ts";

@@ -1,6 +1,6 @@
 // Replaces `${NAME}`, `${NAME:-default}`, `${file:/path}` and `${credential:name}` in the scalars of a configuration.
 import { basename, dirname, resolve } from "node:path";
-import { fileProblem } from "../../lib/files/file-problem.ts";
+import { fileProblem } from "../../lib/files/paths.ts";
 import type { Issues } from "../nodes/issue.ts";
 import type { ConfigNode, ScalarNode } from "../nodes/node.ts";
 import { resolveScalar } from "../nodes/node.ts";

@@ -1,6 +1,6 @@
 // Reads `tagsFrom` and `devicesFrom`: spreadsheets whose rows become entries of the file.
 import { dirname, isAbsolute, join } from "node:path";
-import { withSlashes } from "../../lib/files/slashes.ts";
+import { withSlashes } from "../../lib/files/paths.ts";
 import { type CellFault, csvRows } from "../../lib/values/csv.ts";
 import type { Issues } from "../nodes/issue.ts";
 import {

@@ -1,6 +1,6 @@
 // Queries zod schemas: description, keys, bounds and secrecy of a place. Also words zod's issues for configurations.
 import { z } from "zod";
-import { unreachable } from "../../core/unreachable.ts";
+import { unreachable } from "../../core/errors.ts";
 import { formatDuration } from "../../lib/time/duration.ts";
 import { formatByteSize } from "../../lib/values/byte-size.ts";
 import { joinNames } from "./suggest.ts";

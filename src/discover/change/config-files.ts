@@ -7,8 +7,7 @@ import type { Config } from "../../config/format/config.ts";
 import { loadConfig } from "../../config/load.ts";
 import { shownLine } from "../../config/nodes/excerpt.ts";
 import { AgentError } from "../../core/errors.ts";
-import { fileProblem } from "../../lib/files/file-problem.ts";
-import { withSlashes } from "../../lib/files/slashes.ts";
+import { fileProblem, withSlashes } from "../../lib/files/paths.ts";
 import { definesSource } from "./add-tags.ts";
 
 /** Folder next to the configuration for files that the page writes. */

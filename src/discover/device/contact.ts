@@ -1,7 +1,7 @@
 // Decides what a person must decide before the first connection to a typed address. `init` asks the same.
 import type { BrowseTarget, KnownCertificate, OfferedEndpoint } from "../../core/commissioning.ts";
 import type { Driver } from "../../core/driver.ts";
-import { leavesMachine } from "../../lib/network/loopback.ts";
+import { leavesMachine } from "../../lib/network/listen.ts";
 import { addressOverTls, hasOption } from "./protocols.ts";
 import type { OpenRequest } from "./requests.ts";
 

@@ -1,9 +1,8 @@
 // Atomic replacement of small state files: after a crash a file has either its old or its new content.
 import { randomBytes } from "node:crypto";
-import { chownSync, statSync } from "node:fs";
+import { chownSync, closeSync, fsyncSync, openSync, statSync } from "node:fs";
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
-import { canSyncFolders } from "./sync-folder.ts";
 
 /** Replaces `path` by `data`, by default with mode 0600. Resolves once content and name survive a power cut. */
 export async function writeAtomically(
@@ -77,4 +76,20 @@ export async function syncName(path: string, platform?: NodeJS.Platform): Promis
   if (!canSyncFolders(platform)) return;
   await using folder = await open(dirname(path), "r");
   await folder.sync();
+}
+
+/** Windows refuses to sync a folder (EPERM). NTFS keeps a journal of names, of which a power cut may lose the last ones. */
+export function canSyncFolders(platform: NodeJS.Platform = process.platform): boolean {
+  return platform !== "win32";
+}
+
+/** Returns once the names in `folder` survive a power cut, if the platform can sync folders. */
+export function syncFolder(folder: string, platform?: NodeJS.Platform): void {
+  if (!canSyncFolders(platform)) return;
+  const descriptor = openSync(folder, "r");
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
 }

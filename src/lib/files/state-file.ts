@@ -2,8 +2,8 @@
 import { mkdir, readFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { z } from "zod";
+import { codeOf } from "../../core/errors.ts";
 import type { Logger } from "../../core/runtime.ts";
-import { codeOf } from "../values/error-code.ts";
 import { writeAtomically } from "./atomic-file.ts";
 
 /** Content of a file, or undefined if missing or unreadable (calls `unreadable` then). Never rejects. */

@@ -1,4 +1,5 @@
-import type { Runtime } from "../../core/runtime.ts";
+// Work at intervals, the wait for a condition, and the delay before a retry.
+import type { Clock, Runtime } from "../../core/runtime.ts";
 import { isAbort } from "./abort.ts";
 
 interface Recurrence {
@@ -35,4 +36,53 @@ export function repeat(
       await running;
     },
   };
+}
+
+/** True once `holds` is true, false after `withinMs`. Looks at once, then every `everyMs`. Rejects with `signal.reason`. */
+export async function waitUntil(
+  holds: () => boolean | Promise<boolean>,
+  { withinMs, everyMs }: { readonly withinMs: number; readonly everyMs: number },
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const end = clock.monotonic() + withinMs;
+  while (!(await holds())) {
+    if (clock.monotonic() >= end) return false;
+    await clock.sleep(everyMs, signal);
+  }
+  return true;
+}
+
+// Delay before a retry: exponential back-off with full jitter and an upper bound.
+
+interface BackOffOptions {
+  /** Lower bound of every wait and upper bound of the first one. */
+  readonly minMs: number;
+  /** Upper bound of the longest wait. */
+  readonly maxMs: number;
+  readonly random: () => number;
+}
+
+export class BackOff {
+  readonly #options: BackOffOptions;
+  #failures = 0;
+
+  constructor(options: BackOffOptions) {
+    this.#options = options;
+  }
+
+  get failures(): number {
+    return this.#failures;
+  }
+
+  /** Milliseconds to wait after one more failure: uniform between `minMs` and a bound that doubles up to `maxMs`. */
+  next(): number {
+    const { minMs, maxMs, random } = this.#options;
+    const bound = Math.min(maxMs, minMs * 2 ** Math.min(++this.#failures, 30));
+    return minMs + random() * (bound - minMs);
+  }
+
+  reset(): void {
+    this.#failures = 0;
+  }
 }

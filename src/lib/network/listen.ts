@@ -1,3 +1,4 @@
+// Listens on an address, and says which hosts are this machine.
 import type { Server } from "node:net";
 import { AgentError } from "../../core/errors.ts";
 import type { ListenAddress } from "../values/fields.ts";
@@ -28,4 +29,14 @@ export async function listen(server: Server, { host, port }: ListenAddress, what
 /** The host in the notation of a URL: IPv6 in brackets. */
 export function hostInUrl(host: string): string {
   return host.includes(":") ? `[${host}]` : host;
+}
+
+/** Whether `host` names this machine, by name or by address. */
+export function isLoopback(host: string): boolean {
+  return /^(localhost|\[?::1\]?|127(\.\d{1,3}){3})$/i.test(host);
+}
+
+/** Whether requests to `url` leave the machine. An invalid URL counts as one that does. */
+export function leavesMachine(url: string): boolean {
+  return !isLoopback(URL.parse(url)?.hostname ?? "");
 }

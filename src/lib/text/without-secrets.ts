@@ -1,4 +1,5 @@
-// Removes secrets from displayed text: recognises names of secrets, and strips credentials from addresses.
+// Secrets: removes them from displayed text, recognises their names, strips credentials from addresses, compares them.
+import { createHash, timingSafeEqual } from "node:crypto";
 
 const secretName =
   /pas+w|pass|pwd|secret|token|private|credential|signature|(?:api|access)[_-]?key|^(?:key|pw|psk|sig|sas|auth|authorization)$/i;
@@ -30,4 +31,10 @@ export function shownValue(text: string): string {
 
 function hideParameter(whole: string, before: string, name: string): string {
   return namesSecret(name) ? `${before}${name}=***` : whole;
+}
+
+/** Compares two secrets in constant time, so that the duration reveals neither content nor length. */
+export function sameText(a: string, b: string): boolean {
+  const digest = (text: string) => createHash("sha256").update(text).digest();
+  return timingSafeEqual(digest(a), digest(b));
 }

@@ -1,7 +1,6 @@
-// The clock of the machine, behind `Runtime.clock`.
-
-import { epochMicros } from "../../core/point.ts";
-import type { Clock } from "../../core/runtime.ts";
+// The clock of the machine, behind `Runtime.clock`, and times of starts that hold when it is set.
+import { type EpochMicros, epochMicros } from "../../core/point.ts";
+import type { Clock, Logger, Metrics, Runtime } from "../../core/runtime.ts";
 
 /** Wall time in microseconds from the monotonic clock, anchored again if the two differ by 1 ms or more. */
 export function systemClock(): Clock {
@@ -86,3 +85,36 @@ function callTogether(end: number, wake: () => void): () => void {
 }
 
 const longestTimer = 2 ** 31 - 1;
+
+// Start time of a state, corrected when the wall clock is set: a clock step must not turn minutes into decades.
+
+/** Deviation of the wall clock from the monotonic clock that is tolerated without a correction, in microseconds. */
+const toleratedUs = 1e6;
+
+export class Since {
+  readonly #clock: Clock;
+  #wall: EpochMicros;
+  #monotonicMs: number;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#wall = clock.now();
+    this.#monotonicMs = clock.monotonic();
+  }
+
+  restart(): void {
+    this.#wall = this.#clock.now();
+    this.#monotonicMs = this.#clock.monotonic();
+  }
+
+  /** Wall time of the start. Constant until the clock is set. */
+  get time(): EpochMicros {
+    const began = epochMicros(this.#clock.now() - (this.#clock.monotonic() - this.#monotonicMs) * 1_000);
+    if (Math.abs(began - this.#wall) > toleratedUs) this.#wall = began;
+    return this.#wall;
+  }
+}
+
+export function systemRuntime(log: Logger, metrics: Metrics, clock: Clock = systemClock()): Runtime {
+  return { clock, random: Math.random, log, metrics };
+}

@@ -2,7 +2,7 @@
 import { readFile } from "node:fs/promises";
 import { LineCounter, parseDocument } from "yaml";
 import { AgentError } from "../../core/errors.ts";
-import { fileProblem } from "../../lib/files/file-problem.ts";
+import { fileProblem } from "../../lib/files/paths.ts";
 import { defined } from "../../lib/values/defined.ts";
 import { grants } from "../../wire/method.ts";
 import { type LocalServiceOptions, localServiceOptions } from "./options.ts";

@@ -7,8 +7,8 @@ import { z } from "zod";
 import type { Clock } from "../../core/runtime.ts";
 import { writeAtomically } from "../../lib/files/atomic-file.ts";
 import { attempt } from "../../lib/flow/attempt.ts";
-import { isLoopback } from "../../lib/network/loopback.ts";
-import { sameText } from "../../lib/text/same-text.ts";
+import { isLoopback } from "../../lib/network/listen.ts";
+import { sameText } from "../../lib/text/without-secrets.ts";
 import type { Caller } from "../call/params.ts";
 import type { IntegrationOptions } from "../config/options.ts";
 

@@ -2,10 +2,10 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
+import { codeOf } from "../../core/errors.ts";
 import type { Clock } from "../../core/runtime.ts";
 import { deadline } from "../../lib/flow/abort.ts";
 import { formatByteSize } from "../../lib/values/byte-size.ts";
-import { codeOf } from "../../lib/values/error-code.ts";
 
 /** Ends a request before it becomes a call. Its body has the error format of the token endpoint. */
 export class HttpRefusal extends Error {

@@ -1,7 +1,7 @@
 // POST /v1/oauth/token: issues a token for client credentials.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Runtime } from "../../core/runtime.ts";
-import { sameText } from "../../lib/text/same-text.ts";
+import { sameText } from "../../lib/text/without-secrets.ts";
 import type { LocalServiceOptions } from "../config/options.ts";
 import type { CallAdmission } from "./admission.ts";
 import { basicCredentials, isOwnAudience, type TokenSigner } from "./credentials.ts";

@@ -2,9 +2,8 @@
 import { chmodSync, closeSync, openSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
-import { AgentError, isAgentError, reasonOf, remedyOf } from "../../core/errors.ts";
-import { makeFolders } from "../../lib/files/make-folders.ts";
-import { codeOf } from "../../lib/values/error-code.ts";
+import { AgentError, codeOf, isAgentError, reasonOf, remedyOf } from "../../core/errors.ts";
+import { makeFolders } from "../../lib/files/paths.ts";
 import { lowerBound } from "../../lib/values/lower-bound.ts";
 import { type BlockColumns, joinedBlocks, mergeColumns, sliceColumns } from "./point-block.ts";
 import { type PointStore, pointStore, pointTables } from "./point-store.ts";

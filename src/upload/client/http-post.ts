@@ -9,7 +9,7 @@ import type { EpochMicros } from "../../core/point.ts";
 import type { Clock } from "../../core/runtime.ts";
 import type { Secret } from "../../core/secret.ts";
 import type { RequestTurn } from "../../core/sink.ts";
-import { fileProblem } from "../../lib/files/file-problem.ts";
+import { fileProblem } from "../../lib/files/paths.ts";
 import { deadline, isAbort, orAbort } from "../../lib/flow/abort.ts";
 import { Addresses, type ConnectionOptions, type Connections, openConnections, type Resolve } from "./connections.ts";
 

@@ -1,9 +1,8 @@
 // Service calls that return a result or throw, for reading and publishing. Points use `Outcome` instead.
 import type { z } from "zod";
-import { AgentError, type ErrorCode, isAgentError } from "../../core/errors.ts";
+import { AgentError, type ErrorCode, isAgentError, unreachable } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { RequestGate } from "../../core/sink.ts";
-import { unreachable } from "../../core/unreachable.ts";
 import { type ApiVersion, type Method, requestLimits, wireName } from "../../wire/method.ts";
 import type { ItemSaveView, SignalSaveView } from "../../wire/signal-view.ts";
 import type { ServiceOptions } from "./options.ts";

@@ -2,7 +2,7 @@
 import { type ErrorCode, errorCodes, isAgentError } from "../../core/errors.ts";
 import type { EpochMicros, InputId } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
-import { Since } from "../../lib/time/since.ts";
+import { Since } from "../../lib/time/clock.ts";
 import type { CallOutcome } from "../client/rpc-client.ts";
 import type { ParkedStatus } from "../failures/parked-inputs.ts";
 import type { Catalog } from "../signals/catalog.ts";

@@ -1,10 +1,9 @@
 // Handles answers of the service: decides on points, status and the time of the next request.
-import { type ErrorCode, isAgentError } from "../../core/errors.ts";
+import { type ErrorCode, isAgentError, unreachable } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Outcome } from "../../core/sink.ts";
-import { unreachable } from "../../core/unreachable.ts";
-import { BackOff } from "../../lib/flow/back-off.ts";
 import { inSlices } from "../../lib/flow/in-slices.ts";
+import { BackOff } from "../../lib/flow/repeat.ts";
 import { mostCuts } from "../client/rpc-client.ts";
 import { Breaker, type FailureSearch, mostFailures } from "../failures/fault-search.ts";
 import type { LearnedLimit } from "../failures/learned-limit.ts";

@@ -2,7 +2,7 @@
 // retried on its own schedule. Other inputs are not affected.
 import type { EpochMicros, InputId } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
-import { BackOff } from "../../lib/flow/back-off.ts";
+import { BackOff } from "../../lib/flow/repeat.ts";
 
 /** `refused`: error −32021 names the input. `unconfirmed`: answers do not name it. */
 export type ParkReason = "refused" | "unconfirmed";

@@ -5,11 +5,11 @@
 import { type FileHandle, open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
+import { codeOf } from "../../core/errors.ts";
 import { isInputId } from "../../core/point.ts";
 import { syncName, writeAtomically } from "../../lib/files/atomic-file.ts";
-import { exists } from "../../lib/files/exists.ts";
+import { exists } from "../../lib/files/paths.ts";
 import { attempt } from "../../lib/flow/attempt.ts";
-import { codeOf } from "../../lib/values/error-code.ts";
 
 const rejectLine = z.object({
   at: z.union([z.string(), z.number()]).optional(),

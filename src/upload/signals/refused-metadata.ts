@@ -1,7 +1,7 @@
 // Metadata that the service refuses: shown with the reason, and tried again where the refusal may end by itself.
 import type { InputId } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
-import { BackOff } from "../../lib/flow/back-off.ts";
+import { BackOff } from "../../lib/flow/repeat.ts";
 import type { RequestFault } from "../client/rpc-client.ts";
 import { namedIn } from "../client/service-sink.ts";
 import type { Catalog } from "./catalog.ts";

@@ -1,9 +1,10 @@
 // Saves new and changed metadata of the catalog at the service, in batches.
+
+import { unreachable } from "../../core/errors.ts";
 import type { InputId, SignalId } from "../../core/point.ts";
 import { checkGridMs, type Runtime } from "../../core/runtime.ts";
-import { unreachable } from "../../core/unreachable.ts";
-import { BackOff } from "../../lib/flow/back-off.ts";
 import { inSlices, type Steps } from "../../lib/flow/in-slices.ts";
+import { BackOff } from "../../lib/flow/repeat.ts";
 import { signalSaveView } from "../../wire/signal-view.ts";
 import { inputsMember, saveViewIn } from "../client/method-caller.ts";
 import type { ServiceOptions } from "../client/options.ts";

@@ -3,7 +3,7 @@ import { setImmediate } from "node:timers/promises";
 import { errorCodes, isAgentError, reasonOf } from "../../core/errors.ts";
 import type { EpochMicros, InputId } from "../../core/point.ts";
 import { checkGridMs, type Runtime } from "../../core/runtime.ts";
-import { BackOff } from "../../lib/flow/back-off.ts";
+import { BackOff } from "../../lib/flow/repeat.ts";
 import type { MethodCaller } from "../client/method-caller.ts";
 import type { ServiceOptions } from "../client/options.ts";
 import { canonicalJson } from "./attribute-map.ts";

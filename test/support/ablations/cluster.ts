@@ -264,7 +264,7 @@ export const clusterAblations: readonly Ablation[] = [
   },
   {
     safeguard: "renewing the delivery lease before a command gets its turn",
-    file: "agent/upkeep/command-turns.ts",
+    file: "agent/upkeep/cluster-terms.ts",
     code: "    await gate.pass(signal);\n",
     without: "",
     test: turns,
@@ -280,7 +280,7 @@ export const clusterAblations: readonly Ablation[] = [
   },
   {
     safeguard: "holding a command's turn until the service must have registered its request",
-    file: "agent/upkeep/command-turns.ts",
+    file: "agent/upkeep/cluster-terms.ts",
     code: "clock.sleep(startWithinMs + transitMs, signal)",
     without: "clock.sleep(1, signal)",
     test: turns,

@@ -32,14 +32,14 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
   },
   {
     safeguard: "reporting a takeover for which the broker gives no reason",
-    file: "source/mqtt/connection/takeover-watch.ts",
-    code: "return this.#closings < suspicious ?",
-    without: "return this.#closings >= 0 ?",
+    file: "source/mqtt/connection/failure.ts",
+    code: "return (this.#last = this.#closings < suspicious ?",
+    without: "return (this.#last = this.#closings >= 0 ?",
     test: "unit/source/mqtt/takeover-watch.test.ts",
   },
   {
     safeguard: "counting a takeover that ends the connection before its subscriptions are answered",
-    file: "source/mqtt/connection/takeover-watch.ts",
+    file: "source/mqtt/connection/failure.ts",
     code: "if (!this.#last || !failures.includes(this.#last)) ",
     without: "if (failures.length > 0) ",
     test: takeover,
@@ -55,7 +55,7 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
   },
   {
     safeguard: "recognising a takeover without a reason after one with a reason",
-    file: "source/mqtt/connection/takeover-watch.ts",
+    file: "source/mqtt/connection/failure.ts",
     code: "this.#closings = suspicious;",
     without: "this.#closings = 0;",
     test: takeover,

@@ -41,7 +41,7 @@ export const mqttAblations: readonly Ablation[] = [
   },
   {
     safeguard: "delivering waiting messages when the connection is lost",
-    file: "lib/flow/hand-over.ts",
+    file: "lib/flow/abort.ts",
     code: "      const taken = takeNow();\n      if (taken !== undefined) return taken;\n      if (this.#failure) throw this.#failure.error;",
     without:
       "      if (this.#failure) throw this.#failure.error;\n      const taken = takeNow();\n      if (taken !== undefined) return taken;",
@@ -66,7 +66,7 @@ export const mqttAblations: readonly Ablation[] = [
   },
   {
     safeguard: "confirming QoS 2 with PUBREC",
-    file: "source/mqtt/connection/packet-reader.ts",
+    file: "source/mqtt/connection/client.ts",
     code: "packet >= exactlyOnce ? 0x50 : 0x40",
     without: "0x40",
     test: acknowledgement,

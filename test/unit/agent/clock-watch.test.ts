@@ -5,7 +5,7 @@ import { ClockHold } from "../../../src/agent/clock/clock-hold.ts";
 import { type ClockWatchOptions, openClockWatch } from "../../../src/agent/clock/clock-watch.ts";
 import { epochMicros } from "../../../src/core/point.ts";
 import type { Delivery, Reading, TagId } from "../../../src/core/source.ts";
-import { BoundedQueue } from "../../../src/lib/flow/hand-over.ts";
+import { BoundedQueue } from "../../../src/lib/flow/abort.ts";
 import { ManualClock, testRuntime } from "../../support/runtime.ts";
 
 const micros = (text: string) => epochMicros(Date.parse(text) * 1_000);

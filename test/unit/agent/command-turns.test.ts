@@ -3,7 +3,7 @@
 import { once } from "node:events";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { giveTurns } from "../../../src/agent/upkeep/command-turns.ts";
+import { giveTurns } from "../../../src/agent/upkeep/cluster-terms.ts";
 import type { RequestChannel } from "../../../src/cluster/connection/jetstream.ts";
 import { acquireLease } from "../../../src/cluster/leases/lease.ts";
 import { leaseGate, turnGate } from "../../../src/cluster/leases/request-gates.ts";

@@ -1,6 +1,6 @@
 // Metrics and log lines in the JSON format of the OTLP specification.
 import { expect, test } from "vitest";
-import { logsBody, metricsBody } from "../../../src/agent/otlp/otlp-json.ts";
+import { logsBody, metricsBody } from "../../../src/agent/otlp/exporter.ts";
 import { metricsRegistry } from "../../../src/agent/process/metrics.ts";
 
 const identity = { agent: "gw1", version: "0.1.0", startMs: 1_750_000_000_000.5 };

@@ -1,6 +1,6 @@
 // In a cluster, what an agent knows about its way to the service.
 import { expect, test } from "vitest";
-import { serviceReach } from "../../../src/agent/upkeep/service-reach.ts";
+import { serviceReach } from "../../../src/agent/upkeep/cluster-terms.ts";
 import { ManualClock, testRuntime } from "../../support/runtime.ts";
 
 test("the way to the service is examined only while delivery fails or another agent does not reach it", async () => {

@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import { SourceHandover } from "../../../src/cluster/sources/source-handover.ts";
 import { epochMicros } from "../../../src/core/point.ts";
-import { withSlashes } from "../../../src/lib/files/slashes.ts";
+import { withSlashes } from "../../../src/lib/files/paths.ts";
 import { memoryBucket, unreachable } from "../../support/memory-bucket.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 

@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { commandLine } from "../../../src/lib/text/command-line.ts";
+import { commandLine } from "../../../src/core/errors.ts";
 import { has } from "../../support/platform.ts";
 import { runs } from "../../support/property.ts";
 

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { float16, float32, shortestDecimal } from "../../../src/lib/values/shortest-decimal.ts";
+import { float16, float32, shortestDecimal } from "../../../src/lib/values/decimal-text.ts";
 import { runs } from "../../support/property.ts";
 
 test("a float is formatted as the shortest decimal that parses to the same float", () => {

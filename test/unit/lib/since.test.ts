@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { Since } from "../../../src/lib/time/since.ts";
+import { Since } from "../../../src/lib/time/clock.ts";
 import { ManualClock } from "../../support/runtime.ts";
 
 test("setting the clock from 1970 to today does not turn minutes into decades", async () => {

@@ -1,7 +1,6 @@
 // Folders are synced where the platform can do so. Without this, nothing that writes a state file works on Windows.
 import { expect, test } from "vitest";
-import { syncName } from "../../../src/lib/files/atomic-file.ts";
-import { canSyncFolders, syncFolder } from "../../../src/lib/files/sync-folder.ts";
+import { canSyncFolders, syncFolder, syncName } from "../../../src/lib/files/atomic-file.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 test.runIf(canSyncFolders()).each(["linux", "darwin"] as const)(

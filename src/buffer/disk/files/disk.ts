@@ -16,8 +16,8 @@ import {
   writeSync,
 } from "node:fs";
 import { dirname } from "node:path";
-import { makeFolders } from "../../../lib/files/make-folders.ts";
-import { syncFolder } from "../../../lib/files/sync-folder.ts";
+import { syncFolder } from "../../../lib/files/atomic-file.ts";
+import { makeFolders } from "../../../lib/files/paths.ts";
 import { attempt } from "../../../lib/flow/attempt.ts";
 
 export interface Disk {

@@ -4,8 +4,7 @@
 // decoder restores `abcd` first:
 //
 //   f32 123456.79   abcd 47 F1 20 65   cdab 20 65 47 F1   badc F1 47 65 20   dcba 65 20 F1 47
-import { narrow } from "../../../lib/values/decimal-text.ts";
-import { float16, float32, shortestDecimal } from "../../../lib/values/shortest-decimal.ts";
+import { float16, float32, narrow, shortestDecimal } from "../../../lib/values/decimal-text.ts";
 import { registersFor } from "./address.ts";
 import type { Order, ValueType } from "./value-type.ts";
 

@@ -1,6 +1,6 @@
 // A circuit breaker: polls a unit that does not answer rarely, so that it does not delay others.
 import type { Clock } from "../../../core/runtime.ts";
-import { BackOff } from "../../../lib/flow/back-off.ts";
+import { BackOff } from "../../../lib/flow/repeat.ts";
 
 /** Consecutive failures after which a unit counts as down. */
 const failureLimit = 3;

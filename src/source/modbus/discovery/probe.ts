@@ -4,7 +4,7 @@
 import type { ProbeRow, ProbeTarget } from "../../../core/commissioning.ts";
 import { AgentError } from "../../../core/errors.ts";
 import type { Runtime } from "../../../core/runtime.ts";
-import { scaled } from "../../../lib/values/power-of-ten.ts";
+import { scaled } from "../../../lib/values/decimal-text.ts";
 import { type Address, formatAddress, parseAddress } from "../config/address.ts";
 import { silenceHint } from "../config/endpoint.ts";
 import { optionsOf } from "../config/options.ts";

@@ -3,9 +3,9 @@
 import type { EpochMicros } from "../../../core/point.ts";
 import type { ReadingBatch } from "../../../core/reading.ts";
 import type { Reading, TagId } from "../../../core/source.ts";
-import { HandOver } from "../../../lib/flow/hand-over.ts";
+import { HandOver } from "../../../lib/flow/abort.ts";
 import { badReading, batchOf, readingsOf } from "../../../lib/readings/reading-batch.ts";
-import { scaled } from "../../../lib/values/power-of-ten.ts";
+import { scaled } from "../../../lib/values/decimal-text.ts";
 import type { ReadBlock } from "../config/plan.ts";
 import { type Decoded, decodeBit, decodeRegisters } from "../config/registers.ts";
 import type { TagRead, TagSpan } from "../config/tag-reads.ts";

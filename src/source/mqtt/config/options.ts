@@ -2,7 +2,7 @@
 import { z } from "zod";
 import type { SecurityFinding } from "../../../core/commissioning.ts";
 import type { Claim, ConfigWarning, SourceOwner } from "../../../core/driver.ts";
-import { leavesMachine } from "../../../lib/network/loopback.ts";
+import { leavesMachine } from "../../../lib/network/listen.ts";
 import { byteSize, duration, secret } from "../../../lib/values/fields.ts";
 
 const brokerUrl = z.string().refine((text) => /^(mqtts?|wss?):\/\/[^\s/@]+(\/\S*)?$/.test(text) && URL.canParse(text), {

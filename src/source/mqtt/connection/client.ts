@@ -16,7 +16,7 @@ import {
   type FailureRecord,
 } from "./failure.ts";
 import {
-  encodeAcknowledgements,
+  exactlyOnce,
   type HeldPacket,
   type Message,
   type PacketReader,
@@ -253,4 +253,17 @@ function readMessages(
     return stream;
   }) satisfies StreamBuilder;
   return () => reader?.resume();
+}
+
+/** Acknowledgements of `held`, in that order. Without reason codes, all MQTT versions share the format. */
+function encodeAcknowledgements(held: readonly HeldPacket[]): Buffer {
+  const bytes = Buffer.allocUnsafe(held.length * 4);
+  let at = 0;
+  for (const packet of held) {
+    bytes[at++] = packet >= exactlyOnce ? 0x50 : 0x40;
+    bytes[at++] = 2;
+    bytes[at++] = (packet >> 8) & 0xff;
+    bytes[at++] = packet & 0xff;
+  }
+  return bytes;
 }

@@ -5,7 +5,7 @@ import { connect } from "node:tls";
 import type { IClientOptions } from "mqtt";
 import { AgentError } from "../../../core/errors.ts";
 import type { Logger } from "../../../core/runtime.ts";
-import { fileProblem } from "../../../lib/files/file-problem.ts";
+import { fileProblem } from "../../../lib/files/paths.ts";
 import { orAbort } from "../../../lib/flow/abort.ts";
 import type { MqttOptions } from "../config/options.ts";
 import {

@@ -1,6 +1,7 @@
 // Explains why a connection failed or was lost, as an error with broker, user and remedy.
 import { z } from "zod";
 import { AgentError, type ErrorCode, reasonOf } from "../../../core/errors.ts";
+import type { Clock } from "../../../core/runtime.ts";
 import { describeReason, errorCodeOf, hintOf, wantsOtherVersion } from "./reason-code.ts";
 
 export interface Attempt {
@@ -84,7 +85,7 @@ function lossError(attempt: Attempt, { error, disconnectReason }: FailureRecord)
 }
 
 /** A broker that repeatedly closes just accepted connections, as MQTT 3.1.1 brokers do on a session takeover. */
-export function explainRepeatedClosing({ url, clientId }: Attempt): AgentError {
+function explainRepeatedClosing({ url, clientId }: Attempt): AgentError {
   const message = `${url} repeatedly accepts client ${clientId} and closes the connection without a reason: another client with the same client identifier takes over the session, or the broker does not permit what is subscribed`;
   return new AgentError("SOURCE_TAKEN_OVER", message, { hint: takeoverHint(clientId) });
 }
@@ -231,4 +232,69 @@ function systemCode(error: Error): string | undefined {
   // OpenSSL errors during a write have the code EPROTO; the OpenSSL code is in the message only.
   const reason = code === "EPROTO" ? /:error:[0-9A-F]+:[^:]*:[^:]*:([^:\n]+)/.exec(error.message)?.[1] : undefined;
   return reason === undefined ? code : `ERR_SSL_${reason.toUpperCase().replaceAll(" ", "_")}`;
+}
+
+// Detects that another client repeatedly takes over the session. Many MQTT 5 brokers report this with a reason code.
+// MQTT 3.1.1 brokers, and mosquitto 2.0.11 with MQTT 5, close the connection without a reason, as they also do when
+// they stop. After a takeover, however, the broker accepts a new connection at once.
+//
+// Where the broker ends a connection depends on the load: before it answers the subscriptions, or while it has not read
+// what we sent. In the second case the kernel resets the connection, and a reason sent before may be lost.
+
+/** Connections closed within this time are suspicious, in milliseconds: the longest pause of another agent. */
+const soonMs = 30_000;
+/** As `soonMs`, once a takeover is detected. Both clients then wait longer (`TakeoverPause`). */
+const soonAfterMs = 120_000;
+/** Suspicious connections in a row that count as a takeover. A few may also come from an unreliable network. */
+const suspicious = 5;
+/**
+ * A proxy that disconnects every 60 s resembles another agent that waits 60 s, except for its precision. Pauses of
+ * agents vary by up to a fifth (`TakeoverPause`). `oftenAlike` connections in a row, each longer than `soonMs` and
+ * equally long within `alikeMs`, indicate a proxy.
+ */
+const alikeMs = 500;
+const oftenAlike = 4;
+
+/** Observes the successive connections of one source. */
+export class TakeoverWatch {
+  #closings = 0;
+  #lastedMs = 0;
+  #alike = 0;
+  #last: AgentError | undefined;
+
+  /** Call if no broker could be used, with the reasons. One of them may be a loss that `lost` has counted. */
+  openFailed(failures: readonly AgentError[]): void {
+    if (!this.#last || !failures.includes(this.#last)) this.#closings = 0;
+  }
+
+  /** Call when a connection is established. Call the result when it is lost; it returns the error with the cause. */
+  established(attempt: Attempt, clock: Pick<Clock, "monotonic">): (loss: ConnectionLoss) => AgentError {
+    const since = clock.monotonic();
+    return ({ error, silent }) => this.lost(error, attempt, { lastedMs: clock.monotonic() - since, silent });
+  }
+
+  /** Call after an established connection of `lastedMs` ended. Returns the error that explains the cause. */
+  lost(error: AgentError, attempt: Attempt, { lastedMs, silent }: { lastedMs: number; silent: boolean }): AgentError {
+    if (error.code === "SOURCE_TAKEN_OVER") {
+      this.#closings = suspicious;
+      return (this.#last = error);
+    }
+    const isSoon = lastedMs < (this.#closings < suspicious ? soonMs : soonAfterMs);
+    const isAlike = lastedMs >= soonMs && Math.abs(lastedMs - this.#lastedMs) < alikeMs;
+    this.#alike = isAlike ? this.#alike + 1 : 0;
+    this.#lastedMs = lastedMs;
+    this.#closings = silent && isSoon && this.#alike < oftenAlike ? this.#closings + 1 : 0;
+    return (this.#last = this.#closings < suspicious ? error : explainRepeatedClosing(attempt));
+  }
+}
+
+const watches = new WeakMap<object, TakeoverWatch>();
+
+/** The watch of a source, shared by all its connections. `config` identifies the source. */
+export function takeoverWatchOf(config: object): TakeoverWatch {
+  const known = watches.get(config);
+  if (known) return known;
+  const made = new TakeoverWatch();
+  watches.set(config, made);
+  return made;
 }

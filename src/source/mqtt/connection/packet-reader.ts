@@ -12,9 +12,8 @@
 //
 // Memory: at most `maxPayload`, `maxProperties` and the topic (64 KiB) of a PUBLISH are buffered here, and `maxControl`
 // bytes of any other packet in the library. A packet that breaks these rules ends the connection.
-import { type MessageProperties, malformed, messageProperties } from "./message-properties.ts";
 
-export interface Message extends MessageProperties {
+export interface Message {
   readonly topic: string;
   /** Empty if the message was skipped. */
   readonly payload: Buffer;
@@ -26,6 +25,10 @@ export interface Message extends MessageProperties {
   readonly retained: boolean;
   /** Argument for `acknowledge` once the message is on disk. Undefined for QoS 0. */
   readonly held: HeldPacket | undefined;
+  /** User properties by name. Undefined: none. */
+  readonly properties?: Readonly<Record<string, unknown>> | undefined;
+  /** Identifiers of the subscriptions for which the broker sent this copy. Undefined: it names none. */
+  readonly subscriptions?: readonly number[] | undefined;
 }
 
 /** Size of the payload as sent by the broker, in bytes. */
@@ -38,19 +41,6 @@ export type HeldPacket = number;
 /** Added to the identifier of a QoS 2 packet, which needs PUBREC instead of PUBACK. */
 export const exactlyOnce = 0x1_0000;
 
-/** Acknowledgements of `held`, in that order. Without reason codes, all MQTT versions share the format. */
-export function encodeAcknowledgements(held: readonly HeldPacket[]): Buffer {
-  const bytes = Buffer.allocUnsafe(held.length * 4);
-  let at = 0;
-  for (const packet of held) {
-    bytes[at++] = packet >= exactlyOnce ? 0x50 : 0x40;
-    bytes[at++] = 2;
-    bytes[at++] = (packet >> 8) & 0xff;
-    bytes[at++] = packet & 0xff;
-  }
-  return bytes;
-}
-
 /** Largest remaining length of packets other than PUBLISH, in bytes. A CONNACK with all properties needs a few KiB. */
 const maxControl = 256 * 1_024;
 /** Largest size of the properties of a PUBLISH (MQTT 5), in bytes. Messages with more are skipped. */
@@ -58,7 +48,6 @@ const maxProperties = 64 * 1_024;
 
 /** Why a message was skipped whose payload is not above `maxPayload`. */
 export const longProperties = `its properties have more than ${maxProperties} bytes`;
-
 const publishType = 3;
 const nothing = Buffer.alloc(0);
 const noProperties: MessageProperties = {};
@@ -258,4 +247,54 @@ export function packetReader(
       return pendingBytes;
     },
   };
+}
+
+// The properties of a PUBLISH (MQTT 5) that the agent uses.
+
+type MessageProperties = Pick<Message, "properties" | "subscriptions">;
+
+function malformed(): Error {
+  return new Error("the broker sent a message whose topic or properties are longer than the message itself");
+}
+
+/** Bytes of the properties of a PUBLISH with a fixed size: payload format, message expiry. */
+const fixedSizes: Readonly<Record<number, number>> = { 1: 1, 2: 4 };
+/** Number of texts and byte strings, each with a length, of the others: content type, response topic, and so on. */
+const texts: Readonly<Record<number, number>> = { 3: 1, 8: 1, 9: 1, 38: 2 };
+const subscriptionIdentifier = 11;
+const userProperty = 38;
+
+/** User properties by name, an array where a name occurs several times, and identifiers. Undefined: none. */
+function messageProperties(bytes: Buffer): MessageProperties {
+  let found: Map<string, string | string[]> | undefined;
+  let subscriptions: number[] | undefined;
+  let at = 0;
+  const take = (count: number) => {
+    at += count;
+    if (at > bytes.length) throw malformed();
+    return at - count;
+  };
+  const text = () => {
+    const length = bytes.readUInt16BE(take(2));
+    const from = take(length);
+    return () => bytes.toString("utf8", from, from + length);
+  };
+  while (at < bytes.length) {
+    const kind = bytes[at++] ?? 0;
+    const count = texts[kind];
+    if (count !== undefined) {
+      const [name, value] = Array.from({ length: count }, text);
+      if (kind !== userProperty || !name || !value) continue;
+      found ??= new Map();
+      const before = found.get(name());
+      found.set(name(), before === undefined ? value() : [before, value()].flat());
+    } else if (kind === subscriptionIdentifier) {
+      let [identifier, factor, byte] = [0, 1, 0x80];
+      for (; byte >= 0x80; factor *= 128) identifier += ((byte = bytes[take(1)] ?? 0) & 0x7f) * factor;
+      (subscriptions ??= []).push(identifier);
+    } else if (fixedSizes[kind] !== undefined) take(fixedSizes[kind]);
+    // A topic alias among them: the broker may not use one, since CONNECT permits none.
+    else throw new Error(`the broker sent a message with the property ${kind}, which it may not have`);
+  }
+  return { properties: found && Object.fromEntries(found), subscriptions };
 }

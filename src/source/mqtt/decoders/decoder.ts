@@ -1,8 +1,16 @@
 // The payload decoders. A new one is one file and one line here.
 import type { EpochMicros } from "../../../core/point.ts";
 import { cborDocument, messagePackDocument } from "./binary-documents.ts";
-import { jsonDocument, jsonLines, lenientJsonDocument } from "./json.ts";
-import { bareValue, type Compression, decompress, numberDecoder, plainText } from "./payload.ts";
+import {
+  bareValue,
+  type Compression,
+  decompress,
+  jsonDocument,
+  jsonLines,
+  lenientJsonDocument,
+  numberDecoder,
+  plainText,
+} from "./payload.ts";
 import { type CsvOptions, csvDecoder, lineProtocolRecords, senmlRecords } from "./records.ts";
 
 /**

@@ -1,8 +1,7 @@
 // The subset of JSONPath for payloads: `$.a.b[0]['x y'][*]`, `$.**`. Parsed once, applied per message.
 import { attempt } from "../../../lib/flow/attempt.ts";
 import { parsedText } from "../../../lib/values/fields.ts";
-import { parseJson } from "./json.ts";
-import { atIndex, isScalar, PayloadError } from "./payload.ts";
+import { atIndex, isScalar, PayloadError, parseJson } from "./payload.ts";
 
 /** One step of a path. Text: member by name. Number: element by index, from the end if negative. */
 export type PathStep =

@@ -3,8 +3,7 @@ import { z } from "zod";
 import type { EpochMicros } from "../../../core/point.ts";
 import { type CellReader, csvRows } from "../../../lib/values/csv.ts";
 import { parseDecimal } from "../../../lib/values/decimal-text.ts";
-import { jsonDocument } from "./json.ts";
-import { ElementList, lineCount, PayloadError, sample, utf8, withPoint } from "./payload.ts";
+import { ElementList, jsonDocument, lineCount, PayloadError, sample, utf8, withPoint } from "./payload.ts";
 
 export interface CsvOptions {
   readonly separator: string;

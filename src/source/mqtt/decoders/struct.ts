@@ -1,7 +1,6 @@
 // Numbers at an offset in binary payloads, or in hex or base64 texts.
 import { z } from "zod";
-import { narrow } from "../../../lib/values/decimal-text.ts";
-import { float16, float32, shortestDecimal } from "../../../lib/values/shortest-decimal.ts";
+import { float16, float32, narrow, shortestDecimal } from "../../../lib/values/decimal-text.ts";
 import { PayloadError, sample } from "./payload.ts";
 
 interface NumberInBytes {

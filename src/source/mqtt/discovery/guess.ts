@@ -4,12 +4,13 @@ import type { BrowsedNode } from "../../../core/commissioning.ts";
 import type { EpochMicros } from "../../../core/point.ts";
 import { parseDecimal } from "../../../lib/values/decimal-text.ts";
 import { cborDocument, messagePackDocument } from "../decoders/binary-documents.ts";
-import { jsonDocument, jsonLines } from "../decoders/json.ts";
 import {
   bareValue,
   decompress,
   ifReadable,
   isScalar,
+  jsonDocument,
+  jsonLines,
   numberDecoder,
   PayloadError,
   type Scalar,

@@ -7,9 +7,8 @@ import { stateFile } from "../../../lib/files/state-file.ts";
 import type { MqttTag } from "../config/tag.ts";
 import { type Message, payloadBytes } from "../connection/packet-reader.ts";
 import { statePath } from "../connection/session-state.ts";
-import { jsonDocument } from "../decoders/json.ts";
 import { expand, follow, scalarText } from "../decoders/json-path.ts";
-import { PayloadError } from "../decoders/payload.ts";
+import { jsonDocument, PayloadError } from "../decoders/payload.ts";
 import { capturesIn } from "../topics/topic-template.ts";
 import { maxTopic, TopicTrie } from "../topics/topic-trie.ts";
 

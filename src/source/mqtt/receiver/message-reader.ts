@@ -10,7 +10,7 @@ import { readTag } from "../reading/tag-reader.ts";
 import type { Route, TopicRouter } from "../reading/topic-router.ts";
 import type { SparkplugHost } from "../sparkplug/host.ts";
 import type { ReadingSink } from "../sparkplug/metric-readings.ts";
-import type { SubscriptionCopies } from "../topics/overlaps.ts";
+import type { SubscriptionCopies } from "../topics/topic-trie.ts";
 
 interface ReaderParts {
   readonly router: TopicRouter;

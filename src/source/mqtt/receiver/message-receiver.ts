@@ -11,7 +11,7 @@ import { NameTables } from "../reading/name-tables.ts";
 import { TopicRouter, waysOf } from "../reading/topic-router.ts";
 import { RebirthRequests } from "../sparkplug/edge-node.ts";
 import { SparkplugHost } from "../sparkplug/host.ts";
-import { SubscriptionCopies } from "../topics/overlaps.ts";
+import { SubscriptionCopies } from "../topics/topic-trie.ts";
 import { messageReader } from "./message-reader.ts";
 import { type Batch, receiveQueue } from "./receive-queue.ts";
 import { SendWindow } from "./send-window.ts";

@@ -1,6 +1,6 @@
 // Queue of readings between socket and pipeline: forms batches, and acknowledges in the order of arrival.
 import type { Description, Reading } from "../../../core/source.ts";
-import { HandOver } from "../../../lib/flow/hand-over.ts";
+import { HandOver } from "../../../lib/flow/abort.ts";
 import type { HeldPacket } from "../connection/packet-reader.ts";
 
 export interface Batch {

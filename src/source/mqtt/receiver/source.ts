@@ -2,16 +2,15 @@
 // acknowledged once they are on disk.
 import type { DriverConfig } from "../../../core/driver.ts";
 import { AgentError, isAgentError } from "../../../core/errors.ts";
-import type { Recovery } from "../../../core/gap.ts";
 import type { Runtime } from "../../../core/runtime.ts";
-import type { Source } from "../../../core/source.ts";
+import type { Recovery, Source } from "../../../core/source.ts";
 import { isAbort, orAbort } from "../../../lib/flow/abort.ts";
 import { formatDuration } from "../../../lib/time/duration.ts";
 import { clientIdOf, type mqttOptions } from "../config/options.ts";
 import type { mqttTag } from "../config/tag.ts";
 import { tagFilter } from "../config/tag-address.ts";
 import { connectBroker } from "../connection/connect.ts";
-import { shownUrl } from "../connection/failure.ts";
+import { shownUrl, takeoverWatchOf } from "../connection/failure.ts";
 import { describeReason } from "../connection/reason-code.ts";
 import { loadSessionState } from "../connection/session-state.ts";
 import {
@@ -21,7 +20,6 @@ import {
   refusedTopics,
   type Subscriptions,
 } from "../connection/subscriptions.ts";
-import { takeoverWatchOf } from "../connection/takeover-watch.ts";
 import { NameTables, namesFile } from "../reading/name-tables.ts";
 import { openMessageReceiver } from "./message-receiver.ts";
 import { staleTagWatch } from "./stale-tag-watch.ts";

@@ -1,12 +1,10 @@
 // Converts values to readings and queues them for the pipeline: bounded, in batches that are acknowledged in order.
 import { AgentError } from "../../../core/errors.ts";
-import type { TagGap } from "../../../core/gap.ts";
 import { epochMicros } from "../../../core/point.ts";
 import type { ReadingBatch, ReadPlace } from "../../../core/reading.ts";
 import type { Runtime } from "../../../core/runtime.ts";
-import type { Delivery, Description, Reading } from "../../../core/source.ts";
-import { orAbort } from "../../../lib/flow/abort.ts";
-import { BoundedQueue } from "../../../lib/flow/hand-over.ts";
+import type { Delivery, Description, Reading, TagGap } from "../../../core/source.ts";
+import { BoundedQueue, orAbort } from "../../../lib/flow/abort.ts";
 import { batchDelivery, batchOf } from "../../../lib/readings/reading-batch.ts";
 import type { Arrival, Backfill } from "../history/backfill.ts";
 import type { Item } from "../nodes/items.ts";

@@ -1,7 +1,7 @@
 // One live connection to a server. Turns notifications into deliveries and retries failed items slowly.
-import type { Recovery } from "../../../core/gap.ts";
+
 import type { Runtime } from "../../../core/runtime.ts";
-import type { Delivery, Source } from "../../../core/source.ts";
+import type { Delivery, Recovery, Source } from "../../../core/source.ts";
 import { isAbort } from "../../../lib/flow/abort.ts";
 import type { Pki } from "../certificates/pki.ts";
 import type { OpcuaConfig } from "../config/options.ts";

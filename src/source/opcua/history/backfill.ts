@@ -1,7 +1,8 @@
 // Detects gaps after an interruption, restart or overflow, and fills them from the server's history.
-import type { TagGap } from "../../../core/gap.ts";
+
 import { type EpochMicros, epochMicros } from "../../../core/point.ts";
-import { HandOver } from "../../../lib/flow/hand-over.ts";
+import type { TagGap } from "../../../core/source.ts";
+import { HandOver } from "../../../lib/flow/abort.ts";
 import { portableNodeId } from "../config/node-address.ts";
 import { type Item, partOf } from "../nodes/items.ts";
 import { GapFiller, type GapFillerOptions } from "./gap-filler.ts";

@@ -1,8 +1,8 @@
 // Fills gaps from the server's history and reports the result of each.
-import type { TagGap } from "../../../core/gap.ts";
+
 import { type EpochMicros, epochMicros } from "../../../core/point.ts";
 import type { Runtime } from "../../../core/runtime.ts";
-import type { Reading } from "../../../core/source.ts";
+import type { Reading, TagGap } from "../../../core/source.ts";
 import type { Item } from "../nodes/items.ts";
 import type { StructureTypes } from "../nodes/structure-types.ts";
 import type { Link } from "../session/link.ts";

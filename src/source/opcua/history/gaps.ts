@@ -1,6 +1,7 @@
 // Unfilled gaps. At most one per item is pending: overflows during a lookup extend it.
-import type { TagGap } from "../../../core/gap.ts";
+
 import { type EpochMicros, epochMicros } from "../../../core/point.ts";
+import type { TagGap } from "../../../core/source.ts";
 
 export type Cause = TagGap["cause"];
 

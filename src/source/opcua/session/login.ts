@@ -2,7 +2,7 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { OPCUAClient as Client, EndpointDescription, UserIdentityInfo } from "node-opcua-client";
-import { fileProblem } from "../../../lib/files/file-problem.ts";
+import { fileProblem } from "../../../lib/files/paths.ts";
 import type { OpcuaOptions } from "../config/options.ts";
 import { ownFiles, refusal } from "../stack/failure.ts";
 import type { Stack, Ua } from "../stack/stack.ts";

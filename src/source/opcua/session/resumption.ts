@@ -2,9 +2,9 @@
 // new session is created.
 import { readFile, rm } from "node:fs/promises";
 import { z } from "zod";
+import { codeOf } from "../../../core/errors.ts";
 import type { Logger } from "../../../core/runtime.ts";
 import { readStateFile, writeStateFile } from "../../../lib/files/state-file.ts";
-import { codeOf } from "../../../lib/values/error-code.ts";
 
 const session = z.object({
   /** NodeId as text. */

@@ -1,6 +1,6 @@
 // Decodes the most common values fast: good numbers and Booleans with times (OPC 10000-6, 5.2.2.16 and 5.2.2.17). Pure.
 import type { BinaryStream } from "node-opcua-binary-stream";
-import { float32, shortestDecimal } from "../../../lib/values/shortest-decimal.ts";
+import { float32, shortestDecimal } from "../../../lib/values/decimal-text.ts";
 import type { VariantLike } from "./value.ts";
 
 /** A DataValue. Times are microseconds since 1970; undefined if the server sends none. */

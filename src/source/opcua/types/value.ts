@@ -1,5 +1,5 @@
 // Converts a Variant (OPC 10000-6, 5.1) to a value of the agent: one number, string or Boolean. Pure.
-import { float32, shortestDecimal } from "../../../lib/values/shortest-decimal.ts";
+import { float32, shortestDecimal } from "../../../lib/values/decimal-text.ts";
 
 export interface VariantLike {
   /** Number of the built-in type; 0 for Null. */

@@ -6,8 +6,8 @@ import { expect, test } from "vitest";
 import { readGapFolder } from "../../../../src/agent/gaps/gap-file.ts";
 import { gapRows } from "../../../../src/agent/gaps/gap-rows.ts";
 import { AgentError } from "../../../../src/core/errors.ts";
-import type { TagGap } from "../../../../src/core/gap.ts";
 import { type EpochMicros, epochMicros } from "../../../../src/core/point.ts";
+import type { TagGap } from "../../../../src/core/source.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { connected, type GapStory, readingAt, tagGap, withStory } from "../../../support/gap-story.ts";
 

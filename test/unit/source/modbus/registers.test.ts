@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { scaled } from "../../../../src/lib/values/power-of-ten.ts";
+import { scaled } from "../../../../src/lib/values/decimal-text.ts";
 import type { RegisterFormat } from "../../../../src/source/modbus/config/registers.ts";
 import { decodeBit, decodeRegisters } from "../../../../src/source/modbus/config/registers.ts";
 import type { Order, ValueType } from "../../../../src/source/modbus/config/value-type.ts";

@@ -3,10 +3,10 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { epochMicros } from "../../../../src/core/point.ts";
 import { type DecoderName, DecoderTable } from "../../../../src/source/mqtt/decoders/decoder.ts";
-import { jsonDocument } from "../../../../src/source/mqtt/decoders/json.ts";
 import {
   bareValue,
   type Compression,
+  jsonDocument,
   numberDecoder,
   PayloadError,
 } from "../../../../src/source/mqtt/decoders/payload.ts";

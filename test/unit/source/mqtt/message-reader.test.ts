@@ -3,7 +3,7 @@ import { epochMicros } from "../../../../src/core/point.ts";
 import type { Reading } from "../../../../src/core/source.ts";
 import { tagAddress } from "../../../../src/source/mqtt/config/tag-address.ts";
 import type { Message } from "../../../../src/source/mqtt/connection/packet-reader.ts";
-import { jsonDocument, jsonLines } from "../../../../src/source/mqtt/decoders/json.ts";
+import { jsonDocument, jsonLines } from "../../../../src/source/mqtt/decoders/payload.ts";
 import { lineProtocolRecords } from "../../../../src/source/mqtt/decoders/records.ts";
 import { mqttDriver } from "../../../../src/source/mqtt/driver.ts";
 import { MessageCounts, UnknownTopics } from "../../../../src/source/mqtt/reading/message-counts.ts";

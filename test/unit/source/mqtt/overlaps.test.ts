@@ -1,8 +1,14 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { TagId } from "../../../../src/core/source.ts";
-import { identifierOf, overlappingFilters, SubscriptionCopies } from "../../../../src/source/mqtt/topics/overlaps.ts";
-import { filterParts, minimalCover, TopicTrie } from "../../../../src/source/mqtt/topics/topic-trie.ts";
+import {
+  filterParts,
+  identifierOf,
+  minimalCover,
+  overlappingFilters,
+  SubscriptionCopies,
+  TopicTrie,
+} from "../../../../src/source/mqtt/topics/topic-trie.ts";
 import { runs } from "../../../support/property.ts";
 
 test.each([

@@ -1,7 +1,7 @@
 // Which disconnections are takeovers when the broker gives no reason.
 import { expect, test } from "vitest";
 import { AgentError } from "../../../../src/core/errors.ts";
-import { TakeoverWatch } from "../../../../src/source/mqtt/connection/takeover-watch.ts";
+import { TakeoverWatch } from "../../../../src/source/mqtt/connection/failure.ts";
 import { seed } from "../../../support/property.ts";
 import { seeded } from "../../../support/runtime.ts";
 

@@ -1,9 +1,8 @@
 // Gaps whose history is late or temporarily unavailable.
 import * as ua from "node-opcua-client";
 import { expect, test } from "vitest";
-import type { TagGap } from "../../../../src/core/gap.ts";
 import { epochMicros } from "../../../../src/core/point.ts";
-import type { Reading, TagId } from "../../../../src/core/source.ts";
+import type { Reading, TagGap, TagId } from "../../../../src/core/source.ts";
 import { defaultTimeRule } from "../../../../src/lib/readings/device-time.ts";
 import { GapFiller } from "../../../../src/source/opcua/history/gap-filler.ts";
 import type { Services } from "../../../../src/source/opcua/session/services.ts";

@@ -1,6 +1,22 @@
+// Paths: how they are written, what is there, and why not.
+
 import { existsSync, mkdirSync, statSync } from "node:fs";
-import { dirname } from "node:path";
-import { codeOf } from "../values/error-code.ts";
+import { access } from "node:fs/promises";
+import { dirname, sep } from "node:path";
+import { codeOf, reasonOf } from "../../core/errors.ts";
+
+/** A path as configurations, documents and imports write it: with slashes on every platform. */
+export function withSlashes(path: string): string {
+  return path.split(sep).join("/");
+}
+
+/** False also if the path cannot be looked up. */
+export async function exists(path: string): Promise<boolean> {
+  return await access(path).then(
+    () => true,
+    () => false,
+  );
+}
 
 /**
  * Creates a folder, and those above it, for the user alone. Returns the topmost folder created. `recursive` of Node
@@ -19,4 +35,21 @@ export function makeFolders(path: string): string | undefined {
     throw Object.assign(new Error(message, { cause: error }), { code: "ENOTDIR", syscall: "mkdir", path });
   }
   return first ?? path;
+}
+
+export function fileProblem(error: unknown): string {
+  const code = codeOf(error);
+  switch (code) {
+    case "ENOENT":
+      return "there is no such file";
+    case "EACCES":
+    case "EPERM":
+      return "no permission";
+    case "EISDIR":
+      return "it is a folder";
+    case "ENOTDIR":
+      return "a part of its path is not a folder";
+    default:
+      return reasonOf(error);
+  }
 }
