@@ -52,7 +52,10 @@ export interface PointStream {
   /** Undefined: the stream does not exist. */
   state(): Promise<StreamState | undefined>;
   create(): Promise<void>;
-  /** Gives the stream the configured `replicas`, `maxSize` and `maxAge`, as far as no message is dropped by it. */
+  /**
+   * Gives the stream the configured `replicas`, `maxSize` and `maxAge`, as far as no message is dropped by it, and what
+   * `create` gives it: another program may have created it.
+   */
   adapt(): Promise<StreamAdaptation>;
   /** The first message from `sequence` on. Undefined: the leader has none. */
   next(sequence: number): Promise<StreamMessage | undefined>;

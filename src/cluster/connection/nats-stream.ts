@@ -1,5 +1,5 @@
 // The stream of points on NATS JetStream.
-import type { StreamInfo } from "@nats-io/jetstream";
+import type { StreamInfo, StreamUpdateConfig } from "@nats-io/jetstream";
 import { formatDuration } from "../../lib/time/duration.ts";
 import { formatByteSize } from "../../lib/values/byte-size.ts";
 import type { PointStream, StreamState } from "./jetstream.ts";
@@ -20,6 +20,15 @@ export function natsStream(
 ): PointStream {
   const streamName = `tagferry-points-${integration}`;
   const subject = `tagferry.points.${integration}`;
+  /** What publishing and reading need, whoever has made the stream. The last three are limits that it must not have. */
+  const needed = {
+    subjects: [`${subject}.>`],
+    discard: "new",
+    allow_direct: true,
+    max_msgs: -1,
+    max_msgs_per_subject: -1,
+    max_msg_size: -1,
+  } satisfies Partial<StreamUpdateConfig>;
   const onStream = <T>(what: string, call: (client: NatsClient) => Promise<T>) =>
     link.use(`stream ${streamName}: ${what}`, call);
   return {
@@ -59,16 +68,14 @@ export function natsStream(
     create: () =>
       onStream("create", async ({ manager }) => {
         await manager.streams.add({
+          ...needed,
           name: streamName,
-          subjects: [`${subject}.>`],
           storage: "file",
           retention: "limits",
-          discard: "new",
           num_replicas: options.replicas,
           max_bytes: options.maxSize,
           max_age: options.maxAge * nanosPerMs,
           duplicate_window: Math.min(duplicateWindowMs, options.maxAge) * nanosPerMs,
-          allow_direct: true,
         });
       }),
     adapt: () =>
@@ -88,9 +95,16 @@ export function natsStream(
           `maxSize ${formatByteSize(of.maxSize)}`,
           `maxAge ${formatDuration(of.maxAge)}`,
         ];
-        const changed = text(next).filter((line, i) => line !== text({ replicas, maxSize, maxAge })[i]);
+        // Servers refuse to change a work queue, which keeps what no consumer takes, as `limits` does.
+        const retention = info.config.retention === "workqueue" ? {} : { retention: "limits" as const };
+        const changed = Object.entries({ ...needed, ...retention })
+          .filter(([key, value]) => String(Reflect.get(info.config, key)) !== String(value))
+          .map(([key, value]) => `${key} ${String(value)}`);
+        changed.push(...text(next).filter((line, i) => line !== text({ replicas, maxSize, maxAge })[i]));
         if (changed.length > 0)
           await manager.streams.update(streamName, {
+            ...needed,
+            ...retention,
             num_replicas: next.replicas,
             max_bytes: next.maxSize,
             max_age: next.maxAge * nanosPerMs,

@@ -1,7 +1,12 @@
-// Changed limits in the configuration are applied to the stream unless they would drop messages.
+// Changed limits in the configuration are applied to the stream unless they would drop messages. A stream that an
+// administrator has made with other settings gets those that delivery needs.
+import type { StreamConfig } from "@nats-io/jetstream";
 import { expect, test } from "vitest";
 import { natsStream } from "../../../src/cluster/connection/nats-stream.ts";
+import { eventually } from "../../support/eventually.ts";
 import { natsWorld } from "../../support/nats-world.ts";
+import { openReader } from "../../support/stream-place.ts";
+import { append, ServiceStore, worldNode } from "../../support/stream-world.ts";
 
 const mib = 2 ** 20;
 const day = 86_400_000;
@@ -27,3 +32,37 @@ test("limits of a stream that exists change with the configuration, but never so
   expect(await streamOf(1, 2 * day).adapt()).toEqual({ changed: ["maxSize 1 MiB"], kept: [] });
   expect((await stream.state())?.messages).toBe(1);
 });
+
+test.each<[string, Partial<StreamConfig>]>([
+  ["allow_direct", { allow_direct: false }],
+  ["retention", { retention: "interest" }],
+  ["max_msg_size", { max_msg_size: 100 }],
+  ["subjects", { subjects: ["another.>"] }],
+  ["discard", { discard: "old" }],
+] as const)(
+  "all points are delivered through a stream made again with another %s",
+  {
+    timeout: 60_000,
+  },
+  async (name, settings) => {
+    await using world = await natsWorld({ count: 1 });
+    using gateway = worldNode(world.stream, world.state, "gw1");
+    await using collector = await gateway.start();
+    await append(collector, { a: [[1, 1]] });
+    await collector.forwarded();
+    await world.deleteStream();
+    const made = { name: "tagferry-points-test", subjects: ["tagferry.points.test.>"], allow_direct: true };
+    await world.link.use("add", ({ manager }) => manager.streams.add({ ...made, ...settings }));
+    await append(collector, { a: [[2, 2]] });
+
+    expect((await world.stream.adapt()).changed.join()).toContain(name);
+    await append(collector, { a: [[3, 3]] });
+
+    const service = new ServiceStore();
+    await using reader = await openReader(world.stream, world.state);
+    await eventually(async () => {
+      await service.drain(reader);
+      return service.values.size === 3;
+    });
+  },
+);

@@ -286,4 +286,11 @@ export const clusterAblations: readonly Ablation[] = [
     test: turns,
     name: "must have registered the request before it",
   },
+  {
+    safeguard: "the settings that delivery needs, in a stream that others have made",
+    file: "cluster/connection/nats-stream.ts",
+    code: "            ...needed,\n            ...retention,\n",
+    without: "",
+    test: "unit/cluster/nats-stream.test.ts",
+  },
 ];

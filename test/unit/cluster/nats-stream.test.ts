@@ -36,3 +36,20 @@ test("a replica that knows no leader does not answer for the stream", async () =
 
   await expect(stream.state()).rejects.toThrow("no leader");
 });
+
+test("a stream that others have made gets the settings that delivery needs", async () => {
+  const made = { subjects: ["tagferry.points.plant.>"], retention: "interest", discard: "old", max_msg_size: 100 };
+  const limits = { max_msgs: -1, max_msgs_per_subject: -1, num_replicas: 3, max_bytes: 2 ** 30, max_age: 60_000e6 };
+  let config: object = { ...made, ...limits };
+  const info = async () => ({ created: "c", state: { messages: 0, bytes: 0 }, config });
+  const update = async (_stream: string, changes: object) => {
+    config = { ...config, ...changes };
+  };
+  const client = { manager: { streams: { info, update } } } as unknown as NatsClient; // the only parts that the call uses
+  const stream = natsStream({ use: (_what, call) => call(client) }, options, "plant");
+
+  const { changed } = await stream.adapt();
+
+  expect(changed).toEqual(["discard new", "allow_direct true", "max_msg_size -1", "retention limits"]);
+  expect(await stream.adapt()).toEqual({ changed: [], kept: [] });
+});
