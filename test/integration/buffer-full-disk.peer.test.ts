@@ -1,11 +1,15 @@
 // The log on a real volume that other programs fill. Needs root for its own tmpfs.
 import { execFileSync } from "node:child_process";
-import { closeSync, mkdirSync, openSync, rmSync, writeSync } from "node:fs";
+import { closeSync, mkdirSync, openSync, readdirSync, rmSync, statSync, truncateSync, writeSync } from "node:fs";
 import { expect, test } from "vitest";
 import { openDiskBuffer } from "../../src/buffer/disk/disk-buffer.ts";
 import { nodeDisk } from "../../src/buffer/disk/files/disk.ts";
 import { bufferOptions } from "../../src/buffer/disk/options.ts";
+import { KeptTail } from "../../src/buffer/jetstream/kept-tail.ts";
+import { encodeFrame } from "../../src/buffer/jetstream/stream-frame.ts";
+import { Block, type BlockId } from "../../src/core/block.ts";
 import { epochMicros, type InputId } from "../../src/core/point.ts";
+import { systemClock } from "../../src/lib/time/clock.ts";
 import { append, moment, openStore, type Triple, takeAll } from "../support/disk-store.ts";
 import { testRuntime } from "../support/runtime.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -112,5 +116,33 @@ test.skipIf(!isRoot)(
     expect(block?.series.map(({ values: [value] }) => value)).toEqual([1]);
     rmSync(others);
     await buffer.append([point(2)], { awaited: true }, never);
+  },
+);
+
+test.skipIf(!isRoot)(
+  "a published frame is kept once a full volume has room for it, however often it had less",
+  async () => {
+    using volume = tmpfs(4);
+    const directory = `${volume.path}/forwarded`;
+    const keep = { directory, keepMs: 600_000, keepBytes: 2 ** 30, unreadable: () => {} };
+    await using tail = await KeptTail.open(keep, systemClock());
+    const count = 60_000;
+    const times = Float64Array.from({ length: count }, (_, i) => i);
+    const block = Block.of(1 as BlockId, [{ input: "a" as InputId, times, values: times.map(Math.sqrt) }]);
+    const header = { node: "gw1", epoch: "e", number: 0, before: 0, dictionary: "d", late: false, latest: count };
+    const frame = encodeFrame(header, block, [0], [0]);
+    const others = `${volume.path}/others`;
+    fill(others);
+    const addWith = async (room: number) => {
+      truncateSync(others, statSync(others).size - room);
+      await tail.add(1, "stream", frame);
+    };
+    const part = Math.floor(frame.length / 3);
+    for (let i = 0; i < 3; i++) await expect(addWith(part)).rejects.toThrow(/ENOSPC|took a part/);
+
+    await addWith(part);
+
+    expect(tail.frames).toHaveLength(1);
+    expect(readdirSync(directory)).toHaveLength(1);
   },
 );

@@ -96,6 +96,9 @@ export class KeptTail implements AsyncDisposable {
         throw new Error(`${this.#path(this.#number)}: the disk took a part of a record`);
       await file.datasync();
     } catch (error) {
+      // Each try would leave a part of the record, and together they take the room that comes and goes on a full disk.
+      const cut = this.#length > 0 ? this.#file?.truncate(this.#length) : this.#file && rm(this.#path(this.#number));
+      await cut?.catch(() => {});
       // After a failed sync, the kernel's copy of the file is unreliable: the next try writes to a new file.
       await this.#close();
       throw error;
