@@ -21,7 +21,7 @@ import { openGapRecord } from "./gaps/gap-record.ts";
 import { inputsOf, type OwnValues, startOwnSignals } from "./own-signals.ts";
 import { boundGarbage, processUsage } from "./process/process.ts";
 import { SourceSet } from "./source-set.ts";
-import { BacklogTrend, watchAppends } from "./status/buffer-watch.ts";
+import { BacklogTrend } from "./status/backlog-trend.ts";
 import {
   type SnapshotParts,
   sampleOfAgent,
@@ -124,8 +124,7 @@ export async function openWaitingAgent(
   const clock = new AgentClock(machine.clock);
   const runtime: Runtime = { ...machine, clock };
   await using opened = new AsyncDisposableStack();
-  const disk = opened.use(await (options.openBuffer ?? openDiskBuffer)(bufferOf(config), runtime, signal));
-  const { buffer, health } = watchAppends(disk, runtime.clock);
+  const buffer = opened.use(await (options.openBuffer ?? openDiskBuffer)(bufferOf(config), runtime, signal));
   const catalog = opened.use(await openCatalog(join(dataDir, "signals.db"), runtime, signal));
   let inputs = inputsOf(config);
   // A reload may come before the start.
@@ -280,7 +279,10 @@ export async function openWaitingAgent(
     },
     connections: (type) => sources.connections(type),
     ...uploaderCalls(delivery, catalog, runtime.clock),
-    health,
+    health() {
+      const { degraded } = buffer.stats();
+      return degraded === undefined ? { ok: true } : { ok: false, reason: `points cannot be stored: ${degraded}` };
+    },
     async reload(next) {
       wanted = takenUp({ ...config, sources: wanted }, next);
       const changes = await (shared ?? sources).change(wanted);

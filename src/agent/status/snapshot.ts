@@ -14,7 +14,7 @@ import type { GapSummary } from "../gaps/gap.ts";
 import type { ClusterStatus } from "../upkeep/cluster-delivery.ts";
 import type { StandbySource } from "../upkeep/cluster-sources.ts";
 import type { RunningDelivery } from "../upkeep/delivery.ts";
-import { backlogStatus, type Progress } from "./buffer-watch.ts";
+import { backlogStatus, type Progress } from "./backlog-trend.ts";
 import { overallOf } from "./overall.ts";
 import { refusalWarnings, refusedInputsOf, timeFaultsOf, timeFaultWarnings } from "./refused-inputs.ts";
 import type { SourceMonitor } from "./source-monitor.ts";

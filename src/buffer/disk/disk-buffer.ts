@@ -24,6 +24,8 @@ export interface DiskBufferOptions {
 }
 
 const tickMs = 2_000;
+/** A write that takes longer than this counts as hung: slow disks were seen to take 30 s. */
+const hungAfterMs = 60_000;
 /** A background step takes about 10 ms of the log thread: at most a tenth of a core. */
 const workEveryMs = 100;
 
@@ -178,7 +180,11 @@ export async function openDiskBuffer(
       });
       return Promise.resolve(opened);
     },
-    stats: (): BufferStats => current,
+    stats(): BufferStats {
+      const { unansweredMs: ms } = commit;
+      if (ms < hungAfterMs) return current;
+      return { ...current, degraded: `the disk has not answered for ${Math.round(ms / 1_000)} s` };
+    },
     async [Symbol.asyncDispose](): Promise<void> {
       if (closing.signal.aborted) return;
       closing.abort(closedError());

@@ -2,6 +2,7 @@
 import { expect, test } from "vitest";
 import { openAgent } from "../../../src/agent/agent.ts";
 import { openDiskBuffer } from "../../../src/buffer/disk/disk-buffer.ts";
+import { workerPorts } from "../../../src/buffer/disk/worker/worker-port.ts";
 import { epochMicros } from "../../../src/core/point.ts";
 import type { Sink } from "../../../src/core/sink.ts";
 import type { Source } from "../../../src/core/source.ts";
@@ -106,16 +107,19 @@ test("a disk that neither stores nor fails is reported unhealthy after a minute,
   const runtime = testRuntime({ clock: { ...clock, monotonic: () => clock.monotonic() + ahead } });
   const hung = Promise.withResolvers<void>();
   const asked = Promise.withResolvers<void>();
-  const openBuffer: typeof openDiskBuffer = async (...parts) => {
-    const buffer = await openDiskBuffer(...parts);
-    const append = buffer.append.bind(buffer);
-    buffer.append = async (...given) => {
-      asked.resolve();
-      await hung.promise;
-      await append(...given);
-    };
-    return buffer;
-  };
+  const openBuffer: typeof openDiskBuffer = (options, given, signal) =>
+    openDiskBuffer(options, given, signal, async (...start) => {
+      const port = await workerPorts()(...start);
+      const call = port.call.bind(port);
+      port.call = async (request, transfer) => {
+        if (request.kind === "append") {
+          asked.resolve();
+          await hung.promise;
+        }
+        return await call(request, transfer);
+      };
+      return port;
+    });
   const config = await load(`${head}sources: { waves: { type: simulator, tags: [{ input: sine }] } }\n`, withPassword);
   const away: Sink = {
     send: async () => ({ kind: "unavailable", cause: new Error("away") }),
@@ -134,6 +138,12 @@ test("a disk that neither stores nor fails is reported unhealthy after a minute,
     ok: false,
     reason: expect.stringMatching(/^points cannot be stored: the disk has not answered for 6\d s$/),
   });
+  expect(
+    agent
+      .status()
+      .warnings.map(({ message }) => message)
+      .join(),
+  ).toContain("the disk has not answered for 6");
   hung.resolve();
   await eventually(() => agent.health().ok);
 });

@@ -1,6 +1,6 @@
 // The page and `status` predict the backlog only when the measurements allow it.
 import { expect, test } from "vitest";
-import { BacklogTrend, backlogStatus } from "../../../src/agent/status/buffer-watch.ts";
+import { BacklogTrend, backlogStatus } from "../../../src/agent/status/backlog-trend.ts";
 import type { BacklogStatus, UploadState } from "../../../src/agent/status/status.ts";
 import type { Loss } from "../../../src/core/buffer.ts";
 import { epochMicros } from "../../../src/core/point.ts";

@@ -39,6 +39,7 @@ export class GroupCommit {
   #count = 0;
   #gathering: Group | undefined;
   #sending: Promise<void> | undefined;
+  #sentAt = 0;
   #timer: { readonly at: number; readonly controller: AbortController } | undefined;
 
   constructor(options: GroupCommitOptions) {
@@ -62,6 +63,11 @@ export class GroupCommit {
     void hurry?.then(() => this.#hurry(group));
     this.#sendWhenDue();
     return group.done.promise;
+  }
+
+  /** Milliseconds for which the group being sent has had no answer. 0: none is being sent. */
+  get unansweredMs(): number {
+    return this.#sending ? this.#options.clock.monotonic() - this.#sentAt : 0;
   }
 
   /** To be called when the log thread was restarted: it does not know any Input IDs yet. */
@@ -125,6 +131,7 @@ export class GroupCommit {
     this.#timer?.controller.abort();
     this.#timer = undefined;
     this.#gathering = undefined;
+    this.#sentAt = this.#options.clock.monotonic();
     this.#sending = this.#send(group).finally(() => {
       this.#sending = undefined;
       this.#sendWhenDue();
