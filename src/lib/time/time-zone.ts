@@ -3,8 +3,11 @@
 
 export interface TimeZone {
   toLocal(time: number): number;
-  /** The earlier time if the local one occurs twice. A skipped time is shifted by the length of the gap. */
-  fromLocal(local: number): number;
+  /**
+   * If the local time occurs twice: the later time unless it is after `latest`, by default the earlier one. A skipped
+   * time is shifted by the length of the gap.
+   */
+  fromLocal(local: number, latest?: number): number;
 }
 
 export const utc: TimeZone = { toLocal: (time) => time, fromLocal: (local) => local };
@@ -21,11 +24,12 @@ export function timeZone(name: string): TimeZone | undefined {
   const offsetAt = rememberedOffset(format);
   return {
     toLocal: (time) => time + offsetAt(time),
-    fromLocal(local) {
+    fromLocal(local, latest = Number.NEGATIVE_INFINITY) {
       const before = local - offsetAt(local - day);
-      if (before + offsetAt(before) === local) return before;
+      const occurs = before + offsetAt(before) === local;
+      if (occurs && before >= latest) return before;
       const after = local - offsetAt(local + day);
-      return after + offsetAt(after) === local ? after : before;
+      return after + offsetAt(after) === local && (!occurs || after <= latest) ? after : before;
     },
   };
 }

@@ -151,4 +151,12 @@ export const mqttAblations: readonly Ablation[] = [
     test: "unit/source/mqtt/sparkplug.test.ts",
     name: "members of a template",
   },
+  {
+    safeguard: "reading live local times of the second hour as such when the clocks go back",
+    file: "source/mqtt/decoders/payload-time.ts",
+    code: "zone.fromLocal(local, now + clockDifferenceUs)",
+    without: "zone.fromLocal(local)",
+    test: "unit/source/mqtt/payload-time.test.ts",
+    name: "as the clocks go back",
+  },
 ];

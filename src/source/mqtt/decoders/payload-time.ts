@@ -9,7 +9,7 @@ import { scalarText } from "./json-path.ts";
 import type { PayloadError } from "./payload.ts";
 
 /** Converts a number to microseconds since 1970. Undefined: the format has no numeric times. */
-type FromNumber = (value: number | bigint, zone: TimeZone | undefined) => number | undefined;
+type FromNumber = (value: number | bigint, zone: TimeZone | undefined, now: number) => number | undefined;
 
 const formats = {
   auto: (value): number => formats[byMagnitude(Number(value))](value),
@@ -21,7 +21,7 @@ const formats = {
   iso: () => undefined,
   rfc1123: () => undefined,
   // Days since 1899-12-30 in local time.
-  excel: (value, zone) => inZone(Math.round((Number(value) - 25_569) * 86_400_000) * 1_000, zone),
+  excel: (value, zone, now) => inZone(Math.round((Number(value) - 25_569) * 86_400_000) * 1_000, zone, now),
   // Units of 100 ns since the years 1 and 1601.
   dotnet: (value) => ticksSince(62_135_596_800_000_000n, value),
   filetime: (value) => ticksSince(11_644_473_600_000_000n, value),
@@ -54,14 +54,19 @@ export function payloadTime(
   now: EpochMicros,
   rule: TimeRule = defaultTimeRule,
 ): EpochMicros | TimeFault {
-  const micros = writtenTime(value, format, zone);
+  const micros = writtenTime(value, format, zone, now);
   return typeof micros === "number" ? timeInRange(micros, now, rule) : micros;
 }
 
 /** The parsed time in microseconds without a plausibility check, or a fault. */
-export function writtenTime(value: unknown, format: TimeFormat, zone: TimeZone | undefined): number | TimeFault {
+export function writtenTime(
+  value: unknown,
+  format: TimeFormat,
+  zone: TimeZone | undefined,
+  now: EpochMicros,
+): number | TimeFault {
   if (value === undefined || value === null) return noTime;
-  const micros = toMicros(value, format, zone);
+  const micros = toMicros(value, format, zone, now);
   return micros === undefined || Number.isNaN(micros) ? unreadable(value, format) : micros;
 }
 
@@ -92,14 +97,14 @@ function shown(micros: number): string {
 }
 
 /** Microseconds since 1970. NaN or undefined: invalid. */
-function toMicros(value: unknown, format: TimeFormat, zone: TimeZone | undefined): number | undefined {
+function toMicros(value: unknown, format: TimeFormat, zone: TimeZone | undefined, now: number): number | undefined {
   if (typeof value === "string") {
-    if (format === "rfc1123") return rfc1123Micros(value, zone);
+    if (format === "rfc1123") return rfc1123Micros(value, zone, now);
     const number = format === "iso" ? undefined : toNumber(value);
-    if (number !== undefined) return formats[format](number, zone);
-    return format === "iso" || format === "auto" ? isoMicros(value, zone) : undefined;
+    if (number !== undefined) return formats[format](number, zone, now);
+    return format === "iso" || format === "auto" ? isoMicros(value, zone, now) : undefined;
   }
-  return typeof value === "number" || typeof value === "bigint" ? formats[format](value, zone) : undefined;
+  return typeof value === "number" || typeof value === "bigint" ? formats[format](value, zone, now) : undefined;
 }
 
 /** `epoch`: microseconds from there to 1970. Their count from there exceeds the exact range of doubles. */
@@ -107,8 +112,12 @@ function ticksSince(epoch: bigint, value: number | bigint): number {
   return typeof value === "bigint" ? Number(value / 10n - epoch) : Math.floor(value / 10) - Number(epoch);
 }
 
-function inZone(local: number, zone: TimeZone | undefined): number {
-  return zone ? zone.fromLocal(local) : local;
+/** How far the clock of a device may be ahead, in microseconds, for a time to count as come. */
+const clockDifferenceUs = 60e6;
+
+/** Of a local time that occurs twice, as the clocks go back: the later time once it has come. */
+function inZone(local: number, zone: TimeZone | undefined, now: number): number {
+  return zone ? zone.fromLocal(local, now + clockDifferenceUs) : local;
 }
 
 /** Correct for times since 1973, and unambiguous until the year 5138. */
@@ -124,16 +133,16 @@ function toNumber(text: string): number | bigint | undefined {
 
 const namedZone = /(?:\b(?![AP]M)[A-Z]{1,4}|[+-]\d\d:?\d\d)\s*(?:\(.*\))?\s*$/i;
 
-function rfc1123Micros(text: string, zone: TimeZone | undefined): number {
+function rfc1123Micros(text: string, zone: TimeZone | undefined, now: number): number {
   // `Date.parse` would take a time without a zone for one of this machine's zone.
-  return namedZone.test(text) ? Date.parse(text) * 1_000 : inZone(Date.parse(`${text} GMT`) * 1_000, zone);
+  return namedZone.test(text) ? Date.parse(text) * 1_000 : inZone(Date.parse(`${text} GMT`) * 1_000, zone, now);
 }
 
 const iso =
   /^\s*(\d{4})-?(\d\d)-?(\d\d)(?:[T ](\d\d):?(\d\d)(?::?(\d\d)(?:[.,](\d{1,9})\d*)?)?)?\s*(?:(Z|UTC|GMT)|([+-])(\d\d):?(\d\d)?)?\s*$/i;
 
 /** Parses ISO 8601 and RFC 3339. Digits beyond microseconds are truncated. */
-function isoMicros(text: string, zone: TimeZone | undefined): number | undefined {
+function isoMicros(text: string, zone: TimeZone | undefined, now: number): number | undefined {
   const match = iso.exec(text);
   if (!match) return undefined;
   const [
@@ -156,7 +165,7 @@ function isoMicros(text: string, zone: TimeZone | undefined): number | undefined
   if (Number(month) < 1 || Number(month) > 12 || Number(hour) > 24 || Number(minute) > 59 || Number(second) > 60)
     return undefined;
   const micros = Number(fraction.slice(0, 6).padEnd(6, "0"));
-  if (utc === undefined && sign === undefined) return inZone(ms * 1_000, zone) + micros;
+  if (utc === undefined && sign === undefined) return inZone(ms * 1_000, zone, now) + micros;
   // No zone is further than 14 hours from UTC.
   if (Number(zoneHours) > 14 || Number(zoneMinutes) > 59) return undefined;
   const offsetMinutes = (Number(zoneHours) * 60 + Number(zoneMinutes)) * (sign === "-" ? -1 : 1);

@@ -120,7 +120,7 @@ function timeAt(
   if (found instanceof PayloadError) return { kind: "unreadable", text: `the ${found.message}`, malformed: found };
   const text = date ? joined(follow(document, date, keys), found) : found;
   if (fraction === undefined) return payloadTime(text, format, zone, arrival, time);
-  const whole = writtenTime(text, format, zone);
+  const whole = writtenTime(text, format, zone, arrival);
   if (typeof whole !== "number") return whole;
   return withFraction(whole, follow(document, fraction.at, keys), unitMicros[fraction.unit], arrival, time);
 }

@@ -82,6 +82,18 @@ test("an ambiguous local time is the first of the two, a skipped one is shifted 
   expect(timeZone("Mars/Olympus")).toBeUndefined();
 });
 
+test("as the clocks go back, live values of the hour that occurs twice keep their order and their times", () => {
+  const madrid = timeZone("Europe/Madrid");
+  const first = Date.UTC(2025, 9, 25, 23, 0);
+  const times = Array.from({ length: 4 * 60 }, (_, minute) => first + minute * 60_000);
+  const read = (ms: number, delayMs: number) => {
+    const local = new Date((madrid?.toLocal(ms * 1_000) ?? 0) / 1_000).toISOString().slice(0, -1);
+    return payloadTime(local, "iso", madrid, epochMicros((ms + delayMs) * 1_000));
+  };
+  for (const delayMs of [-30_000, 0, 1_500, 600_000])
+    expect(times.map((ms) => read(ms, delayMs))).toEqual(times.map((ms) => ms * 1_000));
+});
+
 test.each([
   [0, "auto", "past", "1970-01-01T00:00:00.000Z, is before 2000"],
   [946_684_799, "unixS", "past", "1999-12-31T23:59:59.000Z, is before 2000"],
