@@ -2,14 +2,15 @@
 //
 //   state     event                          next      the row
 //   stores    the disk fails or hangs        fails     begins
-//   fails     stored; polled                 stores    is filled: the driver queues readings, and reports dropped ones
+//   fails     stored; polled                 waits     is filled: the driver queues readings, and reports dropped ones
 //   fails     stored; nothing keeps values   stores    is lost
 //   fails     stored; the device keeps them  waits     is being filled, since the connection may be gone unnoticed
 //   waits     15 s later                     stores    is filled
 //   waits     the connection is lost         stores    is being filled; the next connection decides, as of an outage
+//   waits     the same; polled               stores    ends with the last reading: the connection was lost then
 //   fails     the source or the agent ends   -         the same if the device keeps values, otherwise lost
 import type { AgentError } from "../../core/errors.ts";
-import type { EpochMicros } from "../../core/point.ts";
+import { type EpochMicros, epochMicros } from "../../core/point.ts";
 import type { Clock } from "../../core/runtime.ts";
 import type { Source } from "../../core/source.ts";
 import type { GapRecord } from "./gap-record.ts";
@@ -30,9 +31,9 @@ export interface BufferHoldParts {
 export function bufferHold(record: GapRecord, { source, tags, lastReceived }: BufferHoldParts, clock: Clock) {
   let row: number | undefined;
   let storingSinceMs: number | undefined;
-  /** The last row if the device kept the values, until they must have come, and its end. */
+  /** The last row, until the kept values must have come, and its end. `retainedBy` is undefined for the agent itself. */
   let waiting:
-    | { readonly row: number; readonly to: EpochMicros; readonly retainedBy: string; sinceMs: number }
+    | (Pick<Connection, "retainedBy"> & { readonly row: number; readonly to: EpochMicros; sinceMs: number })
     | undefined;
 
   function begin(reason: string): void {
@@ -50,9 +51,9 @@ export function bufferHold(record: GapRecord, { source, tags, lastReceived }: Bu
     get isOpen(): boolean {
       return row !== undefined;
     },
-    /** Since when values may still be at the device, behind those of the row. Undefined: they have come. */
+    /** Since when values may still be kept, or may not have been read. Undefined: they have come. */
     get waitsSince(): EpochMicros | undefined {
-      return waiting?.to;
+      return waiting && (waiting.retainedBy === undefined ? lastReceived() : waiting.to);
     },
     /** Points are being appended to the buffer. */
     storing(): void {
@@ -68,6 +69,7 @@ export function bufferHold(record: GapRecord, { source, tags, lastReceived }: Bu
       if (clock.monotonic() - (storingSinceMs ?? Number.POSITIVE_INFINITY) >= hungAfterMs)
         begin("the disk does not answer");
       if (!waiting || clock.monotonic() - waiting.sinceMs < settledAfterMs) return;
+      // The row of a polled source is filled already.
       record.advance(waiting.row, "retained", { outcome: `${waiting.retainedBy} kept them` });
       waiting = undefined;
     },
@@ -82,16 +84,18 @@ export function bufferHold(record: GapRecord, { source, tags, lastReceived }: Bu
       const to = clock.now();
       if (polled.length > 0) record.advance(row, "retained", { to, outcome: "the agent kept them in memory" });
       else end(connection);
-      if (retainedBy !== undefined) waiting = { row, to, retainedBy, sinceMs: clock.monotonic() };
+      if (polled.length > 0 || retainedBy !== undefined) waiting = { row, to, retainedBy, sinceMs: clock.monotonic() };
       row = undefined;
       // What was read with the disk full is stored now, which the last sign does not cover.
       record.life.renew();
     },
     /** The connection is lost. Returns the row whose values the device still had to send. */
     lost(): number | undefined {
-      const undecided = waiting?.row;
+      const { row: ended, to = 0, retainedBy } = waiting ?? {};
       waiting = undefined;
-      return undecided;
+      if (ended === undefined || retainedBy !== undefined) return ended;
+      record.change(ended, { to: epochMicros(Math.min(to, lastReceived())) });
+      return undefined;
     },
     end,
   };

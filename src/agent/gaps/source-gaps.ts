@@ -235,8 +235,9 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
       // A value that was read before a suspension of the process is on disk only after it.
       if (connection && (outage || firsts.areAwaited))
         firsts.take(delivery.readings, (time) => epochMicros(Math.min(now, Math.max(time, resumedAt ?? time))));
-      // Values measured after the newest one have not arrived yet.
-      if (newest <= now && newest > now - noticedWithinUs) {
+      // Values measured after the newest one have not arrived yet. What was polled may have waited for the disk for long.
+      const earliest = connection?.polled?.length ? 0 : now - noticedWithinUs;
+      if (newest <= now && newest > earliest) {
         lastReceived = epochMicros(newest);
         behindUs = now - newest;
       }

@@ -62,6 +62,22 @@ export const gapAblations: readonly Ablation[] = [
     name: "the next sign of life covers what was stored",
   },
   {
+    safeguard: "an outage from the last reading if the connection was lost while the disk was full",
+    file: "agent/gaps/buffer-hold.ts",
+    code: "(waiting.retainedBy === undefined ? lastReceived() : waiting.to)",
+    without: "waiting.to",
+    test: units,
+    name: "lost while the disk is full",
+  },
+  {
+    safeguard: "the time of the last reading of a polled source, however long it waited for the disk",
+    file: "agent/gaps/source-gaps.ts",
+    code: "connection?.polled?.length ? 0 : ",
+    without: "",
+    test: units,
+    name: "lost while the disk is full",
+  },
+  {
     safeguard: "noticing a suspension before a heartbeat",
     file: "agent/gaps/source-gaps.ts",
     code: "    runs();\n    if (leftAt !== undefined) return leftAt;\n",

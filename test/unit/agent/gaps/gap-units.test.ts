@@ -62,6 +62,8 @@ class Plant {
   readonly #lastGood = units.map(() => 0);
   isFull = false;
   #fullSince = 0;
+  /** When the connection was lost with the disk full. The pipeline notices it once what was read is stored. */
+  #goneAt: number | undefined;
   /** When the disk last took what had waited for it. */
   #storedAt = 0;
   /** Readings that wait for the disk. They are lost with the agent. */
@@ -109,13 +111,16 @@ class Plant {
     this.#mapping.reconnected();
   }
 
-  lost(): void {
-    // The pipeline notices it once what was read is stored.
-    if (this.isFull) this.turnDisk();
+  lost(at = this.now): void {
     if (!this.isOnline) return;
+    if (this.isFull) {
+      this.#goneAt ??= at;
+      return;
+    }
+    this.#goneAt = undefined;
     this.isOnline = false;
     this.story.source.lost(new AgentError("SOURCE_UNREACHABLE", "gone"));
-    for (const unit of units) this.#fails(unit, this.now);
+    for (const unit of units) this.#fails(unit, at);
   }
 
   become(unit: number, manner: Manner): void {
@@ -133,6 +138,7 @@ class Plant {
     if (this.isFull) return;
     for (const given of this.#queue.splice(0)) this.#deliver(given);
     this.#storedAt = this.now;
+    if (this.#goneAt !== undefined) this.lost(this.#goneAt);
   }
 
   #deliver(given: Reading): void {
@@ -151,7 +157,7 @@ class Plant {
   async poll(times: number): Promise<void> {
     for (let i = 0; i < times; i++) {
       await this.story.later(1_000);
-      if (!this.isOnline) continue;
+      if (!this.isOnline || this.#goneAt !== undefined) continue;
       for (const unit of units) {
         const place = { ...polled[unit]!, time: epochMicros(this.now) };
         const manner = this.#manners[unit];
@@ -185,6 +191,7 @@ class Plant {
     this.isOnline = false;
     for (const unit of units) this.#fails(unit, this.isFull ? this.#fullSince : this.now);
     this.#queue = [];
+    this.#goneAt = undefined;
     this.isFull = false;
     await this.story.restart(options);
     this.#mapping = this.#open();
@@ -309,6 +316,21 @@ test("after the disk was full, the next sign of life covers what was stored, for
     life.next(false);
     plant.turnDisk();
     expect(life.next(false)?.sources.line).toBe(plant.now);
+  }));
+
+test("a connection that is lost while the disk is full has an outage from the last value that was read", () =>
+  withPlant(async (plant) => {
+    await plant.poll(3);
+    plant.turnDisk();
+    await plant.poll(20);
+    plant.lost();
+    await plant.story.later(200_000);
+    plant.turnDisk();
+    await plant.story.later(20_000);
+    expect(plant.story.rows().slice(1)).toEqual([
+      "line buffer 23-43 all 10000 filled the agent kept them in memory",
+      "line disconnected 43- all 10000 open",
+    ]);
   }));
 
 test("a unit that has not answered when the source stops has a row until then", () =>
