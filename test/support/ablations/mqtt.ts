@@ -159,4 +159,12 @@ export const mqttAblations: readonly Ablation[] = [
     test: "unit/source/mqtt/payload-time.test.ts",
     name: "as the clocks go back",
   },
+  {
+    safeguard: "keeping the aliases of the devices of a Sparkplug node apart",
+    file: "source/mqtt/sparkplug/edge-node.ts",
+    code: "const aliases = this.#byAlias.get(device) ?? new",
+    without: "const aliases = [...this.#byAlias.values()][0] ?? new",
+    test: "unit/source/mqtt/sparkplug.test.ts",
+    name: "use the same aliases",
+  },
 ];

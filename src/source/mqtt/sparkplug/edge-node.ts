@@ -32,7 +32,8 @@ export class EdgeNode {
   /** Number of the current birth. Undefined: no birth was received. */
   bdSeq: number | undefined;
   born = false;
-  #byAlias = new Map<number | bigint, KnownMetric>();
+  /** By device, since some nodes assign the aliases of each device from 0. */
+  readonly #byAlias = new Map<string, Map<number | bigint, KnownMetric>>();
   readonly #byName = new Map<string, KnownMetric>();
   readonly #room: MetricRoom;
 
@@ -45,7 +46,7 @@ export class EdgeNode {
 
   /** Processes the birth of the node, which assigns new aliases. A device birth may have arrived before it. */
   begin(bdSeq: number | undefined): void {
-    if (this.born) this.#byAlias = new Map();
+    if (this.born) this.#byAlias.clear();
     this.bdSeq = bdSeq;
     this.born = true;
   }
@@ -71,15 +72,16 @@ export class EdgeNode {
       this.#byName.set(key, metric);
       this.#room.characters -= metricSize + key.length;
     }
-    if (alias !== undefined && this.#byAlias.size < maxMetrics && this.#byName.has(key))
-      this.#byAlias.set(alias, metric);
+    if (alias === undefined || !this.#byName.has(key)) return metric;
+    const aliases = this.#byAlias.get(device) ?? new Map<number | bigint, KnownMetric>();
+    if (aliases.size < maxMetrics) this.#byAlias.set(device, aliases.set(alias, metric));
     return metric;
   }
 
   /** A name takes precedence over an alias. */
   find(device: string, name: string | undefined, alias: number | bigint | undefined): KnownMetric | undefined {
     if (name !== undefined && name !== "") return this.#byName.get(`${device}\0${name}`);
-    return alias === undefined ? undefined : this.#byAlias.get(alias);
+    return alias === undefined ? undefined : this.#byAlias.get(device)?.get(alias);
   }
 
   /** Metrics of the device; an empty `device` selects the node and all its devices. */

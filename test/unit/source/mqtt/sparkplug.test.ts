@@ -56,6 +56,24 @@ test("data with only aliases get names, types and signedness from the birth", ()
   expect(host.asked).toEqual([]);
 });
 
+test("devices whose births use the same aliases keep their values apart", () => {
+  const host = sparkplugHost();
+  host.send("NBIRTH/E1", { seq: 0, metrics: [bdSeq(0), { name: "uptime", alias: 0, datatype: 3, int: 1 }] });
+  for (const [i, device] of ["D1", "D2"].entries())
+    host.send(`DBIRTH/E1/${device}`, {
+      seq: i + 1,
+      metrics: [{ name: `of ${device}`, alias: 0, datatype: 3, int: 1 }],
+    });
+  host.clear();
+  for (const [i, place] of ["NDATA/E1", "DDATA/E1/D1", "DDATA/E1/D2"].entries())
+    host.send(place, { seq: i + 3, metrics: [{ alias: 0, int: 10 + i }] });
+  expect(host.readings.map(({ captures, value }) => [captures["metric"], value])).toEqual([
+    ["uptime", 10],
+    ["of D1", 11],
+    ["of D2", 12],
+  ]);
+});
+
 test("a birth queued by the broker defines the metrics of later data", () => {
   const host = sparkplugHost();
   const metrics = [bdSeq(0), { name: "Speed", alias: 7, datatype: 3, int: 1 }];
