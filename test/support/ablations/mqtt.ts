@@ -167,4 +167,12 @@ export const mqttAblations: readonly Ablation[] = [
     test: "unit/source/mqtt/sparkplug.test.ts",
     name: "use the same aliases",
   },
+  {
+    safeguard: "failing no input for a Sparkplug template or array, which could never recover",
+    file: "source/mqtt/sparkplug/metric-readings.ts",
+    code: "datatype >= templateType || !wants(route, known)",
+    without: "!wants(route, known)",
+    test: "unit/source/mqtt/sparkplug.test.ts",
+    name: "whose inputs would never recover",
+  },
 ];

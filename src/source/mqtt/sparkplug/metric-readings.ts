@@ -40,6 +40,19 @@ function wants({ tag, way }: Route, { name, device }: KnownMetric): boolean {
   return pattern.endsWith("*") ? name.startsWith(pattern.slice(0, -1)) : name === pattern;
 }
 
+/** Types of arrays follow the order of those of their elements, the first of which is 1. */
+const [booleanType, timeType, templateType, firstArrayType] = [11, 13, 19, 22];
+
+/**
+ * Whether a failure of the metric is one of an input of the tag. Of a template or an array, whose types are the highest,
+ * only members and elements have inputs. Texts have one if the tag names them. Any other would fail for ever.
+ */
+function canFail(route: Route, known: KnownMetric): boolean {
+  const { datatype } = known;
+  if (datatype >= templateType || !wants(route, known)) return false;
+  return route.tag.metric !== undefined || datatype <= booleanType || datatype === timeType;
+}
+
 /** Tag, captures and address of a metric. */
 function placeOf(
   { id, way }: Route,
@@ -79,7 +92,12 @@ export function readMetric(arrival: SparkplugMessage, metric: SparkplugMetric, k
   if (elements) {
     arrival.room.elements -= elements.length;
     for (const [i, element] of elements.entries())
-      push(arrival, metric, node.declare(topic.device, `${known.name}/${i}`, undefined, datatype), element);
+      push(
+        arrival,
+        metric,
+        node.declare(topic.device, `${known.name}/${i}`, undefined, datatype - firstArrayType + 1),
+        element,
+      );
   } else push(arrival, metric, known, scalarOf(raw, datatype));
 }
 
@@ -96,8 +114,9 @@ function push(arrival: SparkplugMessage, metric: SparkplugMetric, known: KnownMe
   for (const route of routes) {
     const { tag } = route;
     const rule = tag.time ?? defaultTimeRule;
+    if (missing ? !canFail(route, known) : !wants(route, known)) continue;
     // Texts are only read by tags that name the metric.
-    if (!wants(route, known) || (typeof value === "string" && tag.metric === undefined)) continue;
+    if (typeof value === "string" && tag.metric === undefined) continue;
     const timed = payloadTime(metric.timestamp ?? payload.timestamp, "unixMs", undefined, now, rule);
     // A missing timestamp is permitted here.
     const fault = typeof timed === "number" || timed.kind === "missing" ? undefined : timed;
@@ -123,7 +142,7 @@ function push(arrival: SparkplugMessage, metric: SparkplugMetric, known: KnownMe
 export function markStale({ node, routes, time, sink }: SparkplugMessage, device: string, reason: string): void {
   for (const known of node.metrics(device))
     for (const route of routes)
-      if (wants(route, known)) sink.readings.push(badReading({ ...placeOf(route, known), time }, reason));
+      if (canFail(route, known)) sink.readings.push(badReading({ ...placeOf(route, known), time }, reason));
 }
 
 /** Property names in common use, in order of precedence. */

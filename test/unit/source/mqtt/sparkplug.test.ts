@@ -117,7 +117,7 @@ test.each([
   expect(host.readings).toMatchObject([{ value: expected, quality: "good" }]);
 });
 
-test("null, bad and stale are bad; transient values, texts, files and protocol metrics are left out", () => {
+test("null, bad and stale are bad; transient values, texts and what has no number, null or not, are left out", () => {
   const host = sparkplugHost();
   host.send("NBIRTH/E1", {
     seq: 0,
@@ -125,6 +125,11 @@ test("null, bad and stale are bad; transient values, texts, files and protocol m
       bdSeq(0),
       { name: "Node Control/Rebirth", datatype: 11, boolean: false },
       { name: "null", datatype: 10, isNull: true },
+      { name: "null time", datatype: 13, isNull: true },
+      { name: "null text", datatype: 12, isNull: true },
+      { name: "null bytes", datatype: 17, isNull: true },
+      { name: "null template", datatype: 19, isNull: true },
+      { name: "null array", datatype: 24, isNull: true },
       { name: "bad", datatype: 10, double: 1, properties: { Quality: 0 } },
       { name: "stale", datatype: 10, double: 2, properties: { Quality: 500 } },
       { name: "good", datatype: 10, double: 3, properties: { Quality: 192 } },
@@ -136,6 +141,7 @@ test("null, bad and stale are bad; transient values, texts, files and protocol m
   });
   expect(host.readings.map(({ captures, value, reason }) => [captures["metric"], value, reason])).toEqual([
     ["null", undefined, "value is null"],
+    ["null time", undefined, "value is null"],
     ["bad", 1, "quality is 0"],
     ["stale", 2, "quality is 500"],
     ["good", 3, undefined],
@@ -455,6 +461,28 @@ test.each([
   [undefined, "good"],
 ] as const)("a metric whose quality is %s is %s", (code, quality) => {
   expect(qualityOf(code)).toBe(quality);
+});
+
+test("a death makes what has a number stale, but no text, template or array, whose inputs would never recover", () => {
+  const host = sparkplugHost([{}, { metric: "make" }]);
+  host.send("NBIRTH/E1", {
+    seq: 0,
+    metrics: [
+      bdSeq(0),
+      { name: "make", datatype: 12, string: "x" },
+      { name: "since", datatype: 13, long: t0 },
+      { name: "run", datatype: 11, boolean: true },
+      { name: "bits", datatype: 32, bytes: Buffer.from([1, 0, 0, 0, 0b1000_0000]) },
+      { name: "words", datatype: 27, bytes: Buffer.from([1, 0]) },
+      { name: "motor", datatype: 19, template: [{ name: "rpm", datatype: 3, int: 1 }] },
+    ],
+  });
+  const named = () => host.readings.map(({ tag, captures }) => `${tag} ${captures["metric"]}`).toSorted();
+  const expected = ["0 bits/0", "0 motor/rpm", "0 run", "0 since", "0 words/0", "1 make"];
+  expect(named()).toEqual(expected);
+  host.clear();
+  host.send("NDEATH/E1", { metrics: [bdSeq(0)] });
+  expect(named()).toEqual(expected);
 });
 
 test("a death makes all metrics of the node stale at its arrival, unless it belongs to an earlier session", () => {
