@@ -243,7 +243,9 @@ export function openDiscover(parts: DiscoverParts, runtime: Runtime) {
         return failed(422, withoutSecrets(reasonOf(error)), remedyOf(error));
       }
       const issues = configIssues(error).map(formatIssue);
-      return failed(422, withoutSecrets([error.message, ...issues].join("\n")), error.hint);
+      // Without issues, what was typed is wrong, not the configuration; the message has the remedy.
+      const remedy = isAgentError(error, "CONFIG_INVALID") && issues.length === 0 ? undefined : error.hint;
+      return failed(422, withoutSecrets([error.message, ...issues].join("\n")), remedy);
     } finally {
       runningRequests--;
     }

@@ -79,7 +79,7 @@ export function driverOf(url: string): Driver {
   const host = /^[\w.-]+/.exec(url.replace(/^.*(?::\/\/|@)/s, ""))?.[0] ?? "host";
   throw new AgentError(
     "CONFIG_INVALID",
-    `${shownValue(url)} must begin with one of ${known.join(" ")}
+    `${shownValue(url) || "the address"} must begin with one of ${known.join(" ")}
   as in ${joinNames(networkAddresses, "or").replaceAll("host", () => host)}`,
   );
 }

@@ -32,7 +32,11 @@ test("a request of a wrong kind, too long or not JSON is refused", async () => {
   expect((await world.ask("open", { url: "opc.tcp://h", more: 1 })).status).toBe(400);
   expect((await world.ask("open", {})).status).toBe(400);
   expect((await world.ask("open", { source: "none" })).body.reason).toContain("has no source none");
-  expect((await world.ask("open", { url: "gopher://h" })).body.reason).toContain("must begin with one of");
+  const { body } = await world.ask("open", { url: "gopher://h" });
+  expect(body.reason).toMatch(/^gopher:\/\/h must begin with one of .*\n {2}as in .*opc\.tcp:\/\/h:4840$/);
+  // No line of the configuration is wrong.
+  expect(body).not.toHaveProperty("remedy");
+  expect((await world.ask("open", { url: "" })).body.reason).toMatch(/^the address must begin with one of/);
   expect((await world.ask("open", { url: "mqtt://reader:canary@h" })).body.reason).not.toContain("canary");
   expect((await world.ask("list", { look: "none" })).status).toBe(410);
   expect((await world.ask("values", { look: "none", keys: Array.from({ length: 501 }, () => "k") })).status).toBe(400);
