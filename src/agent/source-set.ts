@@ -180,8 +180,13 @@ export class SourceSet implements AsyncDisposable {
         source.retire();
     // Removed sources release their Input IDs before new ones claim them.
     await Promise.all(ended.map((source) => source[Symbol.asyncDispose]()));
+    const { life } = this.#parts.gaps;
     for (const source of sources) {
       if (unchanged.has(source.name)) continue;
+      const former = changes.started.includes(source.name) ? formerOf(source, ended) : undefined;
+      const upTo = former && life.accountedUpTo(former.configured.name);
+      // What a renamed source, or a tag that moves, misses meanwhile is a gap, too.
+      if (upTo !== undefined) life.stopped(source.name, upTo);
       // Added one by one, so that started sources are disposed even if starting the next one throws.
       this.#running = [...this.#running, startSource(source, this.#parts, this.#runtime)];
     }
@@ -196,6 +201,12 @@ export class SourceSet implements AsyncDisposable {
     await this.#busy;
     await Promise.all(this.#running.map((source) => source[Symbol.asyncDispose]()));
   }
+}
+
+/** The source that recorded an Input ID of `source` before, under another name. */
+function formerOf({ rules }: ConfiguredSource, ended: readonly RunningSource[]): RunningSource | undefined {
+  const inputs = new Set(rules.map(({ input }) => input));
+  return ended.find(({ configured }) => configured.rules.some(({ input }) => inputs.has(input)));
 }
 
 /** Whether both use the same identity at the device, and so the state that the device keeps for it. */

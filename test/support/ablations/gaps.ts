@@ -7,6 +7,14 @@ const outcomes = "unit/agent/gaps/gap-outcomes.test.ts";
 
 export const gapAblations: readonly Ablation[] = [
   {
+    safeguard: "a gap of the time in which a source is renamed, or a tag moves to a new one",
+    file: "agent/source-set.ts",
+    code: "if (upTo !== undefined) life.stopped(source.name, upTo);",
+    without: "",
+    test: "unit/agent/agent.test.ts",
+    name: "a source that a reload renames",
+  },
+  {
     safeguard: "a row for the tags of a polled source that are not read after an outage",
     file: "agent/gaps/first-readings.ts",
     code: "    for (const input of unread) failures.waits(input, from);\n",

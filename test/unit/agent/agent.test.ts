@@ -242,6 +242,26 @@ test("a source receives whether another connection will follow a reload, a remov
   expect(ends).toEqual(["b for good"]);
 });
 
+test("a source that a reload renames, and a tag that it moves, have a gap of the time between", async () => {
+  using folder = temporaryFolder();
+  const withSources = async (...sources: readonly string[]) => {
+    const written = await load(`${head}sources: { ${sources.join()} }\n`, withPassword);
+    return { ...written, agent: { ...written.agent, dataDir: folder.path } };
+  };
+  const source = (name: string, ...inputs: readonly string[]) =>
+    `${name}: { type: simulator, tags: [${inputs.map((input) => `{ input: ${input}, every: 50ms }`).join()}] }`;
+  const before = await withSources(source("a", "one"), source("b", "two", "three"));
+  await using agent = await openAgent(before, { version: "0" }, testRuntime(), new AbortController().signal);
+  const read = () => eventually(() => agent.status().tags.every(({ value }) => value !== undefined));
+  const causes = () => agent.gaps(60_000, 10).gaps.map((gap) => `${gap.source} ${gap.cause} ${gap.state}`);
+  await read();
+  await agent.reload(
+    await withSources(source("renamed", "one"), source("b", "two"), source("c", "three"), source("d", "new")),
+  );
+  await read();
+  expect(causes().toSorted()).toEqual(["b stopped lost", "c stopped lost", "renamed stopped lost"]);
+});
+
 function acceptingSink(): Sink & { readonly bodies: string } {
   let bodies = "";
   return {
