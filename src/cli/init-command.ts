@@ -68,7 +68,7 @@ export function addInitCommand(line: CommandLine, protocols: ProtocolTexts): voi
     more: `Files are relative to the folder of the configuration. Passwords come from files or variables: every user of the machine can
 see the arguments of a program.`,
     example: `tagferry init
-Example: tagferry init --yes --name gw1 --source 'tcp://10.0.0.5:502?unit=1' --source opc.tcp://10.0.3.5:4840 --security-mode none
+Example: tagferry init --yes --name gw1 --password-file pw --source 'tcp://10.0.0.5:502?unit=1' --source opc.tcp://10.0.3.5:4840 --security-mode none
 Example: tagferry browse opc.tcp://10.0.3.5:4840 --json | tagferry init -c line3.yaml`,
     judged: true,
     run: async () => (typed: Typed) => initAs(typed, sources, io),
