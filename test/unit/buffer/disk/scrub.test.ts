@@ -116,8 +116,14 @@ test("checked segments are checked again after an hour, at no more than 512 KiB 
   pass(store, 200, 400);
   damage(disk, 0);
   let read = 0;
+  // The tick also looks for the last record of the segment being written.
+  const active = disk
+    .list(folder)
+    .filter((name) => name.startsWith("seg-"))
+    .toSorted()
+    .at(-1);
   disk.fault = (call, path) => {
-    if (call === "read" && path.includes("seg-")) read++;
+    if (call === "read" && path.includes("seg-") && !path.endsWith(`/${active}`)) read++;
     return undefined;
   };
   pass(store, 602, 600);
