@@ -140,6 +140,14 @@ export function gapResolution(record: GapRecord, id: number) {
       if (tags === undefined) return overlaps(gap, 0);
       return gap.from <= row.to + edgeUs && gap.to + behindUs >= row.from;
     },
+    /** Whether it is the row of an outage, or of another time of the whole source. */
+    isOfSource: tags !== undefined,
+    /** Whether it has just ended, and the report is about another time than now, as of a device whose clock is wrong. */
+    mayConcern({ cause, to }: TagGap, now: EpochMicros): boolean {
+      const row = current();
+      if (row?.to === undefined || tags === undefined || row.times > 1 || cause === "overflow") return false;
+      return now - row.to <= edgeUs && Math.abs(now - to) > edgeUs;
+    },
     /** Whether values of this tag are being recovered in that time. */
     awaits(input: string, { from, to, cause }: Pick<TagGap, "from" | "to" | "cause">): boolean {
       const row = current();
@@ -169,8 +177,8 @@ export function gapResolution(record: GapRecord, id: number) {
       if (tags === undefined) reported.add(input);
       const earliest = began - edgeUs;
       const begin = Math.max(from, earliest, Math.min(floor, began));
-      if (from < earliest) far = Math.min(far, begin);
-      else near = Math.min(near, begin);
+      if (from >= earliest) near = Math.min(near, begin);
+      else if (to >= earliest) far = Math.min(far, begin);
       const known = Math.min(began, near === Number.POSITIVE_INFINITY ? far : near);
       const until = tags === undefined ? to : state === "lost" ? latest : 0;
       const end = row.to === undefined ? until : Math.max(until, row.to);
@@ -258,7 +266,10 @@ export function gapResolutions(record: GapRecord, source: string) {
       const within = near.some((gap) => gap.overlaps(report, behindUs))
         ? near.filter((gap) => gap.overlaps(report, behindUs) || gap.awaits(input, report))
         : near;
-      const concerned = within.length > 0 ? within : [adopt(report)];
+      const fitting = within.length > 0 ? within : [adopt(report)];
+      // A row at the time of a wrong clock does not tell that values of the outage are missing.
+      const outage = fitting.some((gap) => gap.isOfSource) ? [] : gaps.filter((gap) => gap.mayConcern(report, now));
+      const concerned = [...fitting, ...outage.slice(-1)];
       const ends = concerned.map(({ row }) => row?.to ?? 0).toSorted((a, b) => a - b);
       for (const gap of concerned) {
         const { from = 0 } = gap.row ?? {};

@@ -86,6 +86,14 @@ export const gapAblations: readonly Ablation[] = [
     name: "lost while the disk is full",
   },
   {
+    safeguard: "losses that a device with a wrong clock reports, in the row of the outage",
+    file: "agent/gaps/gap-resolution.ts",
+    code: "[...fitting, ...outage.slice(-1)]",
+    without: "fitting",
+    test: outcomes,
+    name: "the outage tells that values are missing",
+  },
+  {
     safeguard: "noticing a suspension before a heartbeat",
     file: "agent/gaps/source-gaps.ts",
     code: "    runs();\n    if (leftAt !== undefined) return leftAt;\n",

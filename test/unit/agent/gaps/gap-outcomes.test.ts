@@ -235,6 +235,30 @@ test("a loss of a device whose clock is behind is not marked filled because anot
     expect(story.rows().find((row) => row.includes("-109"))).not.toContain(" filled");
   }));
 
+for (const aheadS of [-31_536_000, -7_200, -90, 200])
+  for (const outcome of ["lost", "filled"] as const)
+    test(`device ahead by ${aheadS} s: the outage tells that values are missing, and whether they are found: ${outcome}`, () =>
+      withStory(async (story) => {
+        const d = (time: number) => epochMicros(time + aheadS * 1e6);
+        const deliver = (reports: TagGap[] = []) =>
+          story.source.delivered({
+            readings: [{ ...readingAt(d(story.clock.now())), clock: "device" }],
+            gaps: reports,
+          });
+        deliver();
+        const [from, to] = await outageOf(story, 20_000);
+        deliver([1, 2].map((tag) => tagGap(tag, "open", d(from), d(to))));
+        await story.later(10_000);
+        deliver([1, 2].map((tag) => tagGap(tag, outcome, d(from), d(to), "no history")));
+        await story.later(20_000);
+        const outages = gaps(story).filter(({ inputs }) => inputs.length === 0);
+        expect(outages).toMatchObject([
+          outcome === "lost"
+            ? { from, state: "partly", unfilled: { tags: 2 } }
+            : { from, to, state: "filled", outcome: "filled from the device's history" },
+        ]);
+      }));
+
 test("a search begun by an earlier run and answered late still fills the row", () =>
   withStory(async (story) => {
     await story.later(100_000);
