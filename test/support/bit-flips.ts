@@ -1,6 +1,10 @@
 // Flips single bits of a segment of 64 KiB and checks the result of the real scan.
-import { readSegmentHeader, segmentHeaderBytes } from "../../src/buffer/disk/format/segment-header.ts";
-import { type SegmentIndex, scanSegment } from "../../src/buffer/disk/format/segment-index.ts";
+import {
+  readSegmentHeader,
+  type SegmentIndex,
+  scanSegment,
+  segmentHeaderBytes,
+} from "../../src/buffer/disk/format/segment-file.ts";
 import { append, folder, openStore, type Triple } from "./disk-store.ts";
 import { MemoryDisk } from "./memory-disk.ts";
 

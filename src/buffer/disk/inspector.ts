@@ -11,8 +11,15 @@ import { type BufferState, StateFile } from "./counters/state-file.ts";
 import { type Disk, diskErrorCode, readFile } from "./files/disk.ts";
 import type { SeriesVisitor } from "./format/columns.ts";
 import { isPayloadWhole, readPoints, readRecordHeader } from "./format/record.ts";
-import { parseSegmentName, readFormatFile, readSegmentHeader, type SegmentHeader } from "./format/segment-header.ts";
-import { type Damage, type SegmentIndex, scanSegment } from "./format/segment-index.ts";
+import {
+  type Damage,
+  parseSegmentName,
+  readFormatFile,
+  readSegmentHeader,
+  type SegmentHeader,
+  type SegmentIndex,
+  scanSegment,
+} from "./format/segment-file.ts";
 import {
   commonStream,
   type FoundFile,

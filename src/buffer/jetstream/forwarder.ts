@@ -9,17 +9,16 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import type { KeyBucket, PointStream } from "../../cluster/connection/jetstream.ts";
 import { Block } from "../../core/block.ts";
-import type { BufferReader, Loss, PointBuffer } from "../../core/buffer.ts";
+import type { BufferReader, BufferStats, Loss, PointBuffer } from "../../core/buffer.ts";
 import { isAgentError, reasonOf } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import { deadline } from "../../lib/flow/abort.ts";
 import { BackOff } from "../../lib/flow/repeat.ts";
-import { ForwardLag } from "./forward-lag.ts";
 import { KeptTail } from "./kept-tail.ts";
 import { NodeFrames } from "./node-frames.ts";
+import { UnkeptFrames } from "./settled-frames.ts";
 import { encodeFrame, maxFrameBytes, maxFramePoints } from "./stream-frame.ts";
 import { PublishedNames } from "./stream-names.ts";
-import { UnkeptFrames } from "./unkept-frames.ts";
 
 export interface ForwarderOptions {
   /** The local buffer. The forwarder opens its only reader. */
@@ -66,9 +65,8 @@ export class Forwarder {
   readonly #names: PublishedNames;
   /** Unique for this forwarder; a frame is identified by node, epoch and number. */
   readonly #epoch: string;
-  #tail: KeptTail | undefined;
-  #unkept: UnkeptFrames | undefined;
-  #frames: NodeFrames | undefined;
+  /** Undefined: `run` was not called yet. */
+  #opened: { readonly tail: KeptTail; readonly unkept: UnkeptFrames; readonly frames: NodeFrames } | undefined;
   #number = 0;
   #points = 0;
   #bytes = 0;
@@ -94,9 +92,9 @@ export class Forwarder {
       paused: this.#paused,
       publishedPoints: this.#points,
       publishedBytes: this.#bytes,
-      republished: this.#frames?.republished ?? 0,
-      keptBytes: this.#tail?.bytes ?? 0,
-      loss: this.#unkept?.loss,
+      republished: this.#opened?.frames.republished ?? 0,
+      keptBytes: this.#opened?.tail.bytes ?? 0,
+      loss: this.#opened?.unkept.loss,
     };
   }
 
@@ -106,7 +104,7 @@ export class Forwarder {
    */
   sourceMoved(): void {
     this.#hasMoved = true;
-    this.#frames?.sourceMoved();
+    this.#opened?.frames.sourceMoved();
   }
 
   /** Publishes until `signal` aborts. Rejects with its reason, or as the local buffer or the disk does. */
@@ -116,16 +114,15 @@ export class Forwarder {
     const unreadable = (reason: string) =>
       log.error({ reason }, "kept published points cannot be read; if the cluster loses them, they are lost");
     await using tail = await KeptTail.open({ directory, keepMs, keepBytes, unreadable }, clock);
-    this.#tail = tail;
-    this.#unkept = await UnkeptFrames.open(join(directory, "unkept.json"));
+    const unkept = await UnkeptFrames.open(join(directory, "unkept.json"));
     const { stream, state, node } = this.#options;
-    const parts = { stream, state, node, epoch: this.#epoch, names: this.#names, tail, unkept: this.#unkept };
-    this.#frames = new NodeFrames(parts, this.#hasMoved, this.#runtime);
+    const parts = { stream, state, node, epoch: this.#epoch, names: this.#names, tail, unkept };
+    this.#opened = { tail, unkept, frames: new NodeFrames(parts, this.#hasMoved, this.#runtime) };
     this.#fromBefore = buffer.stats().unsettledPoints;
     await using reader = await buffer.reader();
     await this.#untilDone(signal, () => this.#names.open());
     for (;;) {
-      await this.#untilDone(signal, () => this.#published.verifyIfDue());
+      await this.#untilDone(signal, () => this.#running.frames.verifyIfDue());
       const points = await this.#forwardSome(reader, signal);
       this.#measureLag();
       if (points < livePoints) await clock.sleep(gatherMs, signal);
@@ -136,14 +133,9 @@ export class Forwarder {
     return this.#lag.measure(this.#runtime.clock.monotonic(), this.#options.buffer.stats());
   }
 
-  get #kept(): KeptTail {
-    if (!this.#tail) throw new Error("the forwarder does not run");
-    return this.#tail;
-  }
-
-  get #published(): NodeFrames {
-    if (!this.#frames) throw new Error("the forwarder does not run");
-    return this.#frames;
+  get #running() {
+    if (!this.#opened) throw new Error("the forwarder does not run");
+    return this.#opened;
   }
 
   /** Publishes new points, then part of the backlog. Waits if there are none. Resolves with the number of points. */
@@ -169,16 +161,17 @@ export class Forwarder {
   /** Resolves once the points are published, in the kept tail on disk, and settled in the local buffer. */
   async #forward(reader: BufferReader, block: Block, signal: AbortSignal): Promise<void> {
     // A source may have been moved while `take` was waiting.
-    await this.#untilDone(signal, () => this.#published.verifyIfDue());
+    await this.#untilDone(signal, () => this.#running.frames.verifyIfDue());
     // As of now, because publishing the first part may raise the floor.
-    const { floor } = this.#published;
+    const { floor } = this.#running.frames;
     const isLate = (at: number) => block.late[at] === 1 || block.times[block.timeStarts[at]!]! <= floor;
     const all = Array.from(block.inputs.keys());
     for (const late of [false, true]) {
       const series = all.filter((at) => isLate(at) === late);
       for (const group of byPoints(block, series)) await this.#publishSeries(block, group, late, signal);
     }
-    if (this.#fromBefore !== undefined && (this.#fromBefore -= block.points) <= 0) this.#published.coverPublished();
+    if (this.#fromBefore !== undefined && (this.#fromBefore -= block.points) <= 0)
+      this.#running.frames.coverPublished();
     await reader.settle([{ block: block.id, inputs: block.inputs }]);
   }
 
@@ -186,7 +179,7 @@ export class Forwarder {
     if (series.length === 0) return;
     const numbers = await this.#untilDone(signal, () => this.#names.numbersOf(series.map((at) => block.inputs[at]!)));
     let points = 0;
-    let { latest } = this.#published;
+    let { latest } = this.#running.frames;
     for (const at of series) {
       const count = block.valueStarts[at + 1]! - block.valueStarts[at]!;
       points += count;
@@ -208,8 +201,8 @@ export class Forwarder {
     // Never reuse the number, even if the publication fails: the frame may be in the stream.
     this.#number++;
     this.#points += points;
-    this.#published.latest = latest;
-    const sequence = await this.#untilDone(signal, () => this.#published.publish(frame, header));
+    this.#running.frames.latest = latest;
+    const sequence = await this.#untilDone(signal, () => this.#running.frames.publish(frame, header));
     await this.#keep(sequence, frame, signal);
     this.#bytes += frame.length;
   }
@@ -221,7 +214,7 @@ export class Forwarder {
     for (let tries = 1; ; tries++) {
       signal.throwIfAborted();
       try {
-        return await this.#kept.add(sequence, this.#published.created, frame);
+        return await this.#running.tail.add(sequence, this.#running.frames.created, frame);
       } catch (error) {
         const reason = reasonOf(error);
         if (tries === 1)
@@ -247,7 +240,7 @@ export class Forwarder {
         const paused = error.code === "CLUSTER_FULL" ? "full" : "unreachable";
         if (this.#paused !== paused) log.warn({ reason: reasonOf(error) }, "publishing to the cluster is paused");
         this.#paused = paused;
-        if (paused === "unreachable") this.#frames?.mustVerify();
+        if (paused === "unreachable") this.#opened?.frames.mustVerify();
         await clock.sleep(backOff.next(), signal);
       }
     }
@@ -277,4 +270,31 @@ function halves(block: Block, at: number): Block[] {
     { input, times: times.subarray(from, to), values: values.subarray(from, to) },
   ];
   return [Block.of(block.id, part(0, middle)), Block.of(block.id, part(middle, times.length))];
+}
+
+// How far forwarding is behind the local buffer, from the numbers of points. Points always arrive, so the buffer need
+// never be empty: what counts is when as many points had arrived as have left it.
+//
+//   appended   100 at 0 s ─── 200 at 1 s ─── 300 at 2 s (now)
+//   left       150                            the points that wait are the last 150: they arrived after 0 s
+
+type Waiting = Pick<BufferStats, "appendedPoints" | "unsettledPoints">;
+
+/** Minimum interval between two marks, and their maximum number: a longer lag is measured more coarsely. */
+const markEveryMs = 100;
+const mostMarks = 1_000;
+
+export class ForwardLag {
+  #marks: { readonly time: number; readonly appended: number }[] = [];
+
+  /** Milliseconds at the monotonic time `now`; 0: no points wait. To be called regularly while points arrive. */
+  measure(now: number, { appendedPoints, unsettledPoints }: Waiting): number {
+    if (now - (this.#marks.at(-1)?.time ?? Number.NEGATIVE_INFINITY) >= markEveryMs)
+      this.#marks.push({ time: now, appended: appendedPoints });
+    const left = appendedPoints - unsettledPoints;
+    const behind = this.#marks.findIndex(({ appended }) => appended > left);
+    this.#marks.splice(0, behind < 0 ? this.#marks.length - 1 : behind);
+    if (this.#marks.length > mostMarks) this.#marks = this.#marks.filter((_, i) => i % 2 === 0);
+    return behind < 0 ? 0 : now - this.#marks[0]!.time;
+  }
 }

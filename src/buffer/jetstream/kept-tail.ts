@@ -10,8 +10,8 @@ import { reasonOf } from "../../core/errors.ts";
 import type { Clock } from "../../core/runtime.ts";
 import { syncName } from "../../lib/files/atomic-file.ts";
 import { ByteReader, ByteWriter, crc32 } from "../disk/files/bytes.ts";
+import type { UnkeptFrame } from "./settled-frames.ts";
 import { decodeFrame, decodeFrameHeader, type FrameHeader } from "./stream-frame.ts";
-import type { UnkeptFrame } from "./unkept-frames.ts";
 
 const fileBytes = 8 * 2 ** 20;
 const fileMs = 60_000;

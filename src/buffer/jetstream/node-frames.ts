@@ -6,7 +6,7 @@ import type { KeyBucket, PointStream } from "../../cluster/connection/jetstream.
 import { AgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { KeptFrame, KeptTail } from "./kept-tail.ts";
-import { readSettlement, SettledFrames } from "./settled-frames.ts";
+import { readSettlement, SettledFrames, type UnkeptFrames } from "./settled-frames.ts";
 import {
   decodeFrame,
   decodeFrameHeader,
@@ -17,7 +17,6 @@ import {
   type StreamFrame,
 } from "./stream-frame.ts";
 import { type PublishedNames, subjectOf } from "./stream-names.ts";
-import type { UnkeptFrames } from "./unkept-frames.ts";
 
 export interface NodeFramesParts {
   readonly stream: PointStream;

@@ -7,11 +7,10 @@ import type { Lane, TakeOptions } from "../../core/buffer.ts";
 import { isAgentError } from "../../core/errors.ts";
 import type { InputId } from "../../core/point.ts";
 import type { InputTable } from "../disk/format/input-table.ts";
-import { OpenFrame } from "./frame-lease.ts";
 import type { PartialFrame, SettledFrames } from "./settled-frames.ts";
 import { decodeFrame, type FrameHeader, frameKey, type StreamFrame } from "./stream-frame.ts";
+import { OpenFrame, StreamPositions } from "./stream-leases.ts";
 import { NamelessFrames, type StreamNames } from "./stream-names.ts";
-import { StreamPositions } from "./stream-positions.ts";
 
 /** Decoded frames kept in memory, since a take may leave part of a frame. */
 const decodedFrames = 8;

@@ -20,7 +20,6 @@ import { ByteReader, ByteWriter } from "../disk/files/bytes.ts";
 import { writeDenseColumn } from "../disk/format/dense-choice.ts";
 import { readDenseColumn, readStreams } from "../disk/format/dense-reader.ts";
 import { DenseStreams, writeStreams } from "../disk/format/dense-values.ts";
-import { coldCompress } from "../disk/log/compactor.ts";
 
 /** Maximum size of a message, below the default limit of NATS, 1 MiB. */
 export const maxFrameBytes = 512 * 1_024;
@@ -100,7 +99,7 @@ export function encodeFrame(
   writer.cut();
   writeHeader(header);
   writer.varint(series.length);
-  writeStreams(writer, streams, coldCompress);
+  writeStreams(writer, streams);
   return writer.written().slice();
 }
 

@@ -10,9 +10,9 @@ import { layOut } from "../disk/blocks/block-cut.ts";
 import { SeriesSorter } from "../disk/format/columns.ts";
 import { InputTable } from "../disk/format/input-table.ts";
 import { type BlockSettlement, SettlementOrder } from "../disk/segments/late-points.ts";
-import { FrameLease } from "./frame-lease.ts";
 import { SettledFrames, SettlementRecord, type StoredSettlement } from "./settled-frames.ts";
 import { StreamCutter } from "./stream-cut.ts";
+import { FrameLease } from "./stream-leases.ts";
 import { StreamNames } from "./stream-names.ts";
 
 export interface StreamReaderOptions {

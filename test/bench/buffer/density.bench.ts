@@ -11,7 +11,6 @@ import { writeDenseColumns } from "../../../src/buffer/disk/format/dense-choice.
 import { readDenseColumns } from "../../../src/buffer/disk/format/dense-reader.ts";
 import { InputTable } from "../../../src/buffer/disk/format/input-table.ts";
 import { readPoints, readRecordHeader, recordBytes, SegmentEncoder } from "../../../src/buffer/disk/format/record.ts";
-import { coldCompress } from "../../../src/buffer/disk/log/compactor.ts";
 import type { InputId } from "../../../src/core/point.ts";
 import { seeded } from "../../support/runtime.ts";
 import { alpBits } from "./alp.ts";
@@ -53,7 +52,7 @@ function measure(columns: Columns) {
   const points = inOrder(columns, inputs);
   const run = () => {
     const encoder = new SegmentEncoder(
-      { salt: 1, compress: coldCompress },
+      { salt: 1, isCold: true },
       { sorter: new SeriesSorter(), out: new ByteWriter() },
     );
     for (let at = 0; at < points.count; at += slab)
@@ -134,7 +133,7 @@ function measureColumn(values: Float64Array) {
   const out = new ByteWriter();
   const lengthOf = (part: Float64Array) => {
     out.cut();
-    writeDenseColumns(out, ofOneSeries(part), 0, coldCompress);
+    writeDenseColumns(out, ofOneSeries(part), 0);
     return out.length;
   };
   for (const part of recordsOf(values)) {
@@ -153,7 +152,7 @@ function measureRates(columns: readonly Float64Array[]) {
   const count = records.reduce((sum, { columns: { values } }) => sum + values.length, 0);
   const write = ({ columns: one, out }: (typeof records)[number]) => {
     out.cut();
-    writeDenseColumns(out, one, 0, coldCompress);
+    writeDenseColumns(out, one, 0);
   };
   const read = ({ out, columns: { values } }: (typeof records)[number]) => {
     let points = 0;

@@ -85,7 +85,7 @@ export const bufferAccountAblations: readonly Ablation[] = [
   },
   {
     safeguard: "checking the payloads of sealed segments during an outage",
-    file: "buffer/disk/log/scrubber.ts",
+    file: "buffer/disk/log/background-work.ts",
     code: '        if (!isPayloadWhole(bytes, at, header)) return "damaged";\n',
     without: "",
     test: scrub,

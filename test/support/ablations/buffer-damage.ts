@@ -21,7 +21,7 @@ export const bufferDamageAblations: readonly Ablation[] = [
   },
   {
     safeguard: "checking the checksum of a segment's header",
-    file: "buffer/disk/format/segment-header.ts",
+    file: "buffer/disk/format/segment-file.ts",
     code: '  if (view.getUint32(4_092, true) !== crc32(bytes, 0, 4_092)) return "damaged";\n',
     without: "",
     test: "unit/buffer/disk/bit-flips.test.ts",
@@ -35,8 +35,8 @@ export const bufferDamageAblations: readonly Ablation[] = [
   },
   {
     safeguard: "checking the checksum of FORMAT",
-    file: "buffer/disk/format/segment-header.ts",
-    code: ' || match[4] !== checksumText(match[1] ?? "")',
+    file: "buffer/disk/format/segment-file.ts",
+    code: ' || match[4] !== crc32Text(match[1] ?? "")',
     without: "",
     test: "unit/buffer/disk/damage.test.ts",
   },
@@ -57,7 +57,7 @@ export const bufferDamageAblations: readonly Ablation[] = [
   },
   {
     safeguard: "truncating the whole of a write with holes",
-    file: "buffer/disk/format/segment-index.ts",
+    file: "buffer/disk/format/segment-file.ts",
     code: "      index.cut(lastGroup, options.first);\n",
     without: "",
     test: "unit/buffer/disk/damage.test.ts",
@@ -65,7 +65,7 @@ export const bufferDamageAblations: readonly Ablation[] = [
   },
   {
     safeguard: "counting a damaged record of a write as part of that write",
-    file: "buffer/disk/format/segment-index.ts",
+    file: "buffer/disk/format/segment-file.ts",
     code: "    lastGroup = at - header.groupOffset;\n",
     without: "    if (isPayloadWhole(bytes, at, header)) lastGroup = at - header.groupOffset;\n",
     test: "unit/buffer/disk/damage.test.ts",
@@ -137,14 +137,14 @@ export const bufferDamageAblations: readonly Ablation[] = [
   },
   {
     safeguard: "writing the state before a cold segment replaces the hot one",
-    file: "buffer/disk/log/compactor.ts",
+    file: "buffer/disk/log/background-work.ts",
     code: '    if (!checkpoints.persist(now)) throw new Error("the state could not be written");\n',
     without: "",
     test: states,
   },
   {
     safeguard: "a new salt for a cold segment",
-    file: "buffer/disk/log/compactor.ts",
+    file: "buffer/disk/log/background-work.ts",
     code: "const salt = random32();",
     without: "const { salt } = segment.header;",
     test: states,

@@ -50,7 +50,7 @@ export const bufferAblations: readonly Ablation[] = [
   },
   {
     safeguard: "the sync of a cold segment",
-    file: "buffer/disk/log/compactor.ts",
+    file: "buffer/disk/log/background-work.ts",
     code: "    file.sync();\n",
     without: "",
     test: states,
@@ -128,7 +128,7 @@ export const bufferAblations: readonly Ablation[] = [
   },
   {
     safeguard: "the sync of the folder for a cold segment",
-    file: "buffer/disk/log/compactor.ts",
+    file: "buffer/disk/log/background-work.ts",
     code: "    disk.syncFolder(folder);\n",
     without: "",
     test: states,

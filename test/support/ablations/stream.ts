@@ -91,14 +91,14 @@ export const streamAblations: readonly Ablation[] = [
   },
   {
     safeguard: "discarding positions when the stream's leader has lost messages",
-    file: "buffer/jetstream/stream-positions.ts",
+    file: "buffer/jetstream/stream-leases.ts",
     code: "!this.isValidFor(state)",
     without: "lastSequence < 0",
     test: loss,
   },
   {
     safeguard: "excluding messages settled under another leader of the stream from the losses",
-    file: "buffer/jetstream/stream-positions.ts",
+    file: "buffer/jetstream/stream-leases.ts",
     code: "    this.#formerlyDone.addAll(this.#done);\n",
     without: "",
     test: terms,
@@ -106,7 +106,7 @@ export const streamAblations: readonly Ablation[] = [
   },
   {
     safeguard: "excluding messages settled in an earlier term, under another leader, from the losses",
-    file: "buffer/jetstream/stream-positions.ts",
+    file: "buffer/jetstream/stream-leases.ts",
     code: "this.#formerlyDone.addAll(new RangeSet(before.whole))",
     without: "this.#formerlyDone.clear()",
     test: terms,
@@ -114,7 +114,7 @@ export const streamAblations: readonly Ablation[] = [
   },
   {
     safeguard: "counting missing messages only if the server that leads the stream now lacks them",
-    file: "buffer/jetstream/stream-positions.ts",
+    file: "buffer/jetstream/stream-leases.ts",
     code: "if (!state || leaderOf(state) !== this.#stream)",
     without: "if (!state)",
     test: terms,
@@ -122,7 +122,7 @@ export const streamAblations: readonly Ablation[] = [
   },
   {
     safeguard: "not counting messages that the server with the state still has",
-    file: "buffer/jetstream/stream-positions.ts",
+    file: "buffer/jetstream/stream-leases.ts",
     code: "if (!isMissing) return this.#taken.add(from, to);",
     without: "",
     test: terms,
@@ -226,7 +226,7 @@ export const streamAblations: readonly Ablation[] = [
   {
     safeguard: "checking for moved sources before an awaited block is published",
     file: "buffer/jetstream/forwarder.ts",
-    code: "    await this.#untilDone(signal, () => this.#published.verifyIfDue());\n    // As of now",
+    code: "    await this.#untilDone(signal, () => this.#running.frames.verifyIfDue());\n    // As of now",
     without: "    // As of now",
     test: terms,
   },
@@ -277,7 +277,7 @@ export const streamAblations: readonly Ablation[] = [
   },
   {
     safeguard: "excluding settled frames from the count of lost points",
-    file: "buffer/jetstream/unkept-frames.ts",
+    file: "buffer/jetstream/settled-frames.ts",
     code: "(one.points * left) / frames",
     without: "one.points",
     test: loss,

@@ -5,7 +5,7 @@ import { RangeSet } from "../counters/ranges.ts";
 import { copied } from "../files/bytes.ts";
 import type { SeriesSorter } from "../format/columns.ts";
 import { readPoints } from "../format/record.ts";
-import type { SegmentIndex } from "../format/segment-index.ts";
+import type { SegmentIndex } from "../format/segment-file.ts";
 import type { RecordBytes, Segment, SegmentReader } from "../segments/segment.ts";
 
 /** A block as transferred between threads: columns by series. Series with equal times share a time column. */

@@ -3,7 +3,7 @@
 import type { LossReason } from "../counters/point-counters.ts";
 import { diskErrorCode } from "../files/disk.ts";
 import { SeriesSorter } from "../format/columns.ts";
-import type { SegmentIndex } from "../format/segment-index.ts";
+import type { SegmentIndex } from "../format/segment-file.ts";
 import { type BlockSettlement, SettlementOrder, UnreadSegments } from "../segments/late-points.ts";
 import { IndexCache, type LogParts, type Segment, SegmentReader } from "../segments/segment.ts";
 import { cutBlock, layOut, type Taken, type TakeRequest } from "./block-cut.ts";

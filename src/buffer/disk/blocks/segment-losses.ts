@@ -4,7 +4,7 @@ import { attempt } from "../../../lib/flow/attempt.ts";
 import { joinedSpan, type LostRange, type LostSpan } from "../counters/point-counters.ts";
 import { copyToQuarantine, type DiskFile, readPart, withFile } from "../files/disk.ts";
 import { readPoints } from "../format/record.ts";
-import type { Damage, SegmentIndex } from "../format/segment-index.ts";
+import type { Damage, SegmentIndex } from "../format/segment-file.ts";
 import { type LogParts, type Segment, SegmentReader } from "../segments/segment.ts";
 import type { Lease, SeriesTimes } from "./lease.ts";
 

@@ -230,8 +230,8 @@ export function crc32(bytes: Uint8Array, start = 0, end = bytes.length): number 
 }
 
 /** The checksum as eight hexadecimal digits, for files of text. */
-export function crc32Text(text: Uint8Array): string {
-  return crc32(text).toString(16).padStart(8, "0");
+export function crc32Text(text: Uint8Array | string): string {
+  return native(text).toString(16).padStart(8, "0");
 }
 
 export function copied<Column extends { set(from: Column): void }>(from: Column, to: Column): Column {

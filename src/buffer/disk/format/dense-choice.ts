@@ -24,15 +24,10 @@ const needed = new Uint32Array(noDecimals + 1);
 const streams = new DenseStreams();
 
 /** Writes all points of `columns` as the payload of a cold record. */
-export function writeDenseColumns(
-  out: ByteWriter,
-  columns: SortedColumns,
-  from: number,
-  compress: (stream: Uint8Array<ArrayBuffer>) => Uint8Array,
-): void {
+export function writeDenseColumns(out: ByteWriter, columns: SortedColumns, from: number): void {
   streams.clear();
   writeColumns(streams.head, columns, from, (values, start, end) => writeDenseColumn(streams, values, start, end));
-  writeStreams(out, streams, compress);
+  writeStreams(out, streams);
 }
 
 export function writeDenseColumn(out: DenseStreams, values: Float64Array, start: number, end: number): void {

@@ -15,6 +15,7 @@
 //
 // Integers are value × 10^decimals, minus the lowest one. Differences are zigzag-encoded. With differences, the upper
 // word of a raw double is the zigzag difference from the previous upper word.
+import { constants, zstdCompressSync } from "node:zlib";
 import { ByteWriter, isExact, powers } from "../files/bytes.ts";
 
 export const noDecimals = 15;
@@ -43,15 +44,13 @@ export class DenseStreams {
 /** Number of streams of a record. */
 export const streamCount = 10;
 
-/** Writes the streams. A stream that `compress` does not shrink is stored uncompressed. */
-export function writeStreams(
-  out: ByteWriter,
-  from: DenseStreams,
-  compress: (stream: Uint8Array<ArrayBuffer>) => Uint8Array,
-): void {
+/** Writes the streams. One that compression does not shrink is stored uncompressed. */
+export function writeStreams(out: ByteWriter, from: DenseStreams): void {
   const packed = from.all.map((stream) => {
     const bytes = stream.written();
-    const squeezed = bytes.length === 0 ? bytes : compress(bytes);
+    // A higher level pays for short streams, where it costs little.
+    const params = { [constants.ZSTD_c_compressionLevel]: bytes.length < 16_384 ? 6 : 3 };
+    const squeezed = bytes.length === 0 ? bytes : zstdCompressSync(bytes, { params });
     const pays = squeezed.length < bytes.length;
     out.varint(bytes.length);
     out.varint(pays ? squeezed.length : 0);

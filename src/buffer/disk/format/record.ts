@@ -156,8 +156,8 @@ export interface Scratch {
 
 export interface EncoderOptions {
   readonly salt: number;
-  /** Compresses a stream of a cold record. Undefined: records are hot. */
-  readonly compress?: (stream: Uint8Array<ArrayBuffer>) => Uint8Array;
+  /** Records are compressed, by the smallest coding. */
+  readonly isCold?: boolean;
 }
 
 export class SegmentEncoder {
@@ -190,12 +190,12 @@ export class SegmentEncoder {
     const columns = this.#sorter.sort(ids, points.times, points.values, from, to);
     this.writeDictionary(known, sequence);
     const offset = this.out.length;
-    const { salt, compress } = this.#options;
+    const { salt, isCold } = this.#options;
     const fields = { sequence, points: to - from, from: earliest, to: latest, late };
     const payload = (out: ByteWriter) => {
-      if (compress) writeDenseColumns(out, columns, earliest, compress);
+      if (isCold) writeDenseColumns(out, columns, earliest);
       else writeColumns(out, columns, earliest);
-      return compress ? 3 : 1;
+      return isCold ? 3 : 1;
     };
     writeRecord(this.out, { ...fields, type: recordTypes.points, salt }, payload);
     const bytes = this.out.length - offset - recordHeaderBytes;

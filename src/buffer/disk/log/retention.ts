@@ -6,7 +6,7 @@ import type { LeaseTable } from "../blocks/lease-table.ts";
 import { joinedSpan, type LossReason } from "../counters/point-counters.ts";
 import type { BufferState, SegmentState, StateFile } from "../counters/state-file.ts";
 import { ifThere, isFull } from "../files/disk.ts";
-import { segmentHeaderBytes } from "../format/segment-header.ts";
+import { segmentHeaderBytes } from "../format/segment-file.ts";
 import type { LogParts, Segment, StoreOptions, TimestampPair } from "../segments/segment.ts";
 
 export interface CheckpointWriterOptions extends LogParts {

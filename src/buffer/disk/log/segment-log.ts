@@ -7,7 +7,7 @@ import { type Disk, diskErrorCode, isFull, readPart, withFile, writeFully } from
 import { SeriesSorter } from "../format/columns.ts";
 import type { PointColumns } from "../format/input-table.ts";
 import { readRecordHeader, recordHeaderBytes, type Scratch } from "../format/record.ts";
-import { segmentHeaderBytes } from "../format/segment-header.ts";
+import { segmentHeaderBytes } from "../format/segment-file.ts";
 import type { Admission } from "../segments/late-points.ts";
 import type { Segment, TimestampPair } from "../segments/segment.ts";
 import { SegmentWriter } from "../segments/segment-writer.ts";

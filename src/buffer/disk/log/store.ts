@@ -12,9 +12,8 @@ import { KeptFile } from "../segments/kept-times.ts";
 import { type BlockSettlement, InputMarks } from "../segments/late-points.ts";
 import type { LogEnvironment, Segment, StoreOptions, TimestampPair } from "../segments/segment.ts";
 import { repairSegment } from "../segments/segment-writer.ts";
-import { Compactor } from "./compactor.ts";
+import { Compactor, openScrubber } from "./background-work.ts";
 import { CheckpointWriter, type RetentionPolicy, retentionPolicy } from "./retention.ts";
-import { openScrubber } from "./scrubber.ts";
 import { SegmentLog } from "./segment-log.ts";
 
 /** The active segment is sealed at this fraction of `maxAge`, so that one drop by age loses few points. */

@@ -8,7 +8,7 @@ import { joinedSpan, type LossReason, type LostSpan, PointCounters } from "../co
 import { RangeSet, type RemovedRange } from "../counters/ranges.ts";
 import { type BufferState, type FoundState, type SegmentState, StateFile } from "../counters/state-file.ts";
 import { type Disk, diskErrorCode, isFull, type Notes, withRetries } from "../files/disk.ts";
-import { formatFileName, parseSegmentName, readFormatFile, writeFormatFile } from "../format/segment-header.ts";
+import { formatFileName, parseSegmentName, readFormatFile, writeFormatFile } from "../format/segment-file.ts";
 import { type LogEnvironment, loadIndex, type Segment, SegmentReader } from "../segments/segment.ts";
 import {
   commonStream,

@@ -10,7 +10,7 @@ import { isInputId } from "../../../core/point.ts";
 import { RangeSet } from "../counters/ranges.ts";
 import { crc32Text } from "../files/bytes.ts";
 import { diskErrorCode, ifThere, readFile, replaceFile, withRetries, writeFully } from "../files/disk.ts";
-import type { SegmentIndex } from "../format/segment-index.ts";
+import type { SegmentIndex } from "../format/segment-file.ts";
 import { type LogParts, type Segment, SegmentReader } from "./segment.ts";
 
 /** Maximum ranges kept per input, one for each different time of a coarse clock. */
@@ -218,5 +218,5 @@ export class KeptFile {
 
 function lineOf(value: Content | NamedInput): Uint8Array {
   const json = JSON.stringify(value);
-  return new TextEncoder().encode(`${crc32Text(new TextEncoder().encode(json))} ${json}\n`);
+  return new TextEncoder().encode(`${crc32Text(json)} ${json}\n`);
 }

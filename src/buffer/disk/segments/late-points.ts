@@ -9,7 +9,7 @@
 // floor, which is the latest unsettled time, replaces all of them.
 import { copied } from "../files/bytes.ts";
 import { keepSameTime, type PointColumns } from "../format/input-table.ts";
-import type { SegmentIndex } from "../format/segment-index.ts";
+import type { SegmentIndex } from "../format/segment-file.ts";
 import { KeptTimes } from "./kept-times.ts";
 import type { Segment } from "./segment.ts";
 

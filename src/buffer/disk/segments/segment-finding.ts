@@ -14,14 +14,14 @@ import {
   withRetries,
 } from "../files/disk.ts";
 import {
+  type FormatFile,
   parseSegmentName,
-  type readFormatFile,
   readSegmentHeader,
   type SegmentHeader,
+  scanSegment,
   segmentHeaderBytes,
   segmentName,
-} from "../format/segment-header.ts";
-import { scanSegment } from "../format/segment-index.ts";
+} from "../format/segment-file.ts";
 import { readSeal, sealBytes } from "./segment-writer.ts";
 
 /** `damaged`: no intact header. `folder`: not a file. `unreadable`: reading failed. */
@@ -67,11 +67,7 @@ export function findFiles({ disk, folder, note }: FindingOptions): FoundFile[] {
  * Throws `BUFFER_NEWER` or `BUFFER_OLDER` if another version wrote the folder. A damaged version number alone does not
  * make a buffer older: a readable FORMAT or segment outweighs it.
  */
-export function refuseOtherVersions(
-  folder: string,
-  format: ReturnType<typeof readFormatFile>,
-  files: readonly FoundFile[],
-): void {
+export function refuseOtherVersions(folder: string, format: FormatFile, files: readonly FoundFile[]): void {
   if (format === "newer") throw newerBuffer(folder);
   if (typeof format === "object" || files.some(({ header }) => typeof header === "object")) return;
   if (format === "older" || files.some(({ isOlder }) => isOlder))

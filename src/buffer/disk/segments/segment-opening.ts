@@ -3,8 +3,7 @@
 import type { PointCounters } from "../counters/point-counters.ts";
 import type { BufferState } from "../counters/state-file.ts";
 import { copyToQuarantine, moveToQuarantine, readFile, readPart, withFile, withRetries } from "../files/disk.ts";
-import { segmentHeaderBytes } from "../format/segment-header.ts";
-import { type SegmentIndex, scanSegment } from "../format/segment-index.ts";
+import { type SegmentIndex, scanSegment, segmentHeaderBytes } from "../format/segment-file.ts";
 import { type LogEnvironment, Segment } from "./segment.ts";
 import { type FoundFile, type FoundSegment, ownSegments, quarantine, tidy } from "./segment-finding.ts";
 import { readSeal, repairSegment, sealBytes } from "./segment-writer.ts";

@@ -17,8 +17,13 @@ import {
   SegmentEncoder,
   writeRecord,
 } from "../format/record.ts";
-import { type SegmentHeader, segmentHeaderBytes, segmentName, writeSegmentHeader } from "../format/segment-header.ts";
-import { SegmentIndex } from "../format/segment-index.ts";
+import {
+  type SegmentHeader,
+  SegmentIndex,
+  segmentHeaderBytes,
+  segmentName,
+  writeSegmentHeader,
+} from "../format/segment-file.ts";
 import type { Admission } from "./late-points.ts";
 import { Segment } from "./segment.ts";
 

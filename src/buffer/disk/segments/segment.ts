@@ -8,8 +8,7 @@ import { type Disk, type DiskFile, type Notes, readFile, readFully } from "../fi
 import type { SeriesVisitor } from "../format/columns.ts";
 import type { InputTable } from "../format/input-table.ts";
 import { isPayloadWhole, type RecordHeader, readPoints, readRecordHeader } from "../format/record.ts";
-import type { SegmentHeader } from "../format/segment-header.ts";
-import { type SegmentIndex, scanSegment } from "../format/segment-index.ts";
+import { type SegmentHeader, type SegmentIndex, scanSegment } from "../format/segment-file.ts";
 
 export class Segment {
   readonly name: string;

@@ -6,7 +6,6 @@ import { SeriesSorter, writeColumns } from "../../../../src/buffer/disk/format/c
 import { dictionaryOf, writeDenseColumns } from "../../../../src/buffer/disk/format/dense-choice.ts";
 import { readDenseColumns } from "../../../../src/buffer/disk/format/dense-reader.ts";
 import { type RecordHeader, readPoints, recordHeaderBytes } from "../../../../src/buffer/disk/format/record.ts";
-import { coldCompress } from "../../../../src/buffer/disk/log/compactor.ts";
 import { runs } from "../../../support/property.ts";
 import { seeded } from "../../../support/runtime.ts";
 
@@ -28,7 +27,7 @@ function sorted(columns: readonly Float64Array[]) {
 
 function written(columns: readonly Float64Array[]): Uint8Array {
   const out = new ByteWriter();
-  writeDenseColumns(out, sorted(columns), start, coldCompress);
+  writeDenseColumns(out, sorted(columns), start);
   return out.written().slice();
 }
 

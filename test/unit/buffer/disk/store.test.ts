@@ -1,6 +1,6 @@
 import { describe, expect, test, vi } from "vitest";
 import { crc32 } from "../../../../src/buffer/disk/files/bytes.ts";
-import { formatFileName } from "../../../../src/buffer/disk/format/segment-header.ts";
+import { formatFileName } from "../../../../src/buffer/disk/format/segment-file.ts";
 import type { InputId } from "../../../../src/core/point.ts";
 import { append, folder, moment, openStore, settle, type Triple, take, takeAll } from "../../../support/disk-store.ts";
 import { failure, MemoryDisk } from "../../../support/memory-disk.ts";

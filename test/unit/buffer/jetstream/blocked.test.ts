@@ -2,9 +2,9 @@
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { FrameLease, OpenFrame } from "../../../../src/buffer/jetstream/frame-lease.ts";
 import { SettlementRecord } from "../../../../src/buffer/jetstream/settled-frames.ts";
 import { encodeFrame, type FrameHeader, messageIdOf } from "../../../../src/buffer/jetstream/stream-frame.ts";
+import { FrameLease, OpenFrame } from "../../../../src/buffer/jetstream/stream-leases.ts";
 import { subjectOf } from "../../../../src/buffer/jetstream/stream-names.ts";
 import type { PointStream } from "../../../../src/cluster/connection/jetstream.ts";
 import { Block, type BlockId } from "../../../../src/core/block.ts";

@@ -1,6 +1,6 @@
 // The forward lag is the age of the waiting points, not the time since the buffer was last empty.
 import { expect, test } from "vitest";
-import { ForwardLag } from "../../../../src/buffer/jetstream/forward-lag.ts";
+import { ForwardLag } from "../../../../src/buffer/jetstream/forwarder.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { append, memoryWorld } from "../../../support/stream-world.ts";
 

@@ -1,8 +1,8 @@
 // What leaves the kept tail without being settled is accounted for.
 import { expect, test } from "vitest";
 import { KeptTail } from "../../../../src/buffer/jetstream/kept-tail.ts";
+import type { UnkeptFrame } from "../../../../src/buffer/jetstream/settled-frames.ts";
 import { encodeFrame } from "../../../../src/buffer/jetstream/stream-frame.ts";
-import type { UnkeptFrame } from "../../../../src/buffer/jetstream/unkept-frames.ts";
 import { Block, type BlockId } from "../../../../src/core/block.ts";
 import type { InputId } from "../../../../src/core/point.ts";
 import { systemClock } from "../../../../src/lib/time/clock.ts";
