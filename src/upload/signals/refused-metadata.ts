@@ -14,7 +14,7 @@ interface Signal {
 /** More refusals than the search for one signal among 10,000 takes: one for each halving. */
 export const mostRefusals = 25;
 /** Pause of a search in which the service refuses everything. */
-const pause = { minMs: 60_000, maxMs: 3_600_000 } as const;
+const pause = { minMs: 60_000, maxMs: 600_000 } as const;
 const mostLogged = 10;
 
 export class RefusedMetadata {
@@ -67,14 +67,24 @@ export class RefusedMetadata {
     this.#pause.reset();
   }
 
-  /** Makes signals pending that are due, since an operator may have granted a permission or corrected the service. */
+  /**
+   * Makes signals pending that are due, since an operator may have granted a permission or corrected the service. In
+   * random order: the search for the refused ones ends early, and would otherwise reach the same signals each time.
+   */
   retry(): void {
-    const now = this.#runtime.clock.monotonic();
-    if (!this.#again.some(({ dueMs }) => dueMs <= now)) return;
-    for (const { input, dueMs } of this.#again)
-      if (dueMs <= now && this.#catalog.refused.has(input)) this.#catalog.markSaved(input, undefined, undefined);
+    const { clock, random } = this.#runtime;
+    const now = clock.monotonic();
+    const due = this.#again.filter(({ dueMs }) => dueMs <= now);
+    if (due.length === 0) return;
     this.#again = this.#again.filter(({ dueMs }) => dueMs > now);
+    for (const { input } of shuffled(due, random))
+      if (this.#catalog.refused.has(input)) this.#catalog.markSaved(input, undefined, undefined);
   }
+}
+
+function shuffled<T>(all: readonly T[], random: () => number): T[] {
+  const ranked = all.map((each) => ({ each, rank: random() }));
+  return ranked.sort((a, b) => a.rank - b.rank).map(({ each }) => each);
 }
 
 export function reasonForAll(signals: readonly Signal[], reason: string): ReadonlyMap<InputId, string> {

@@ -175,6 +175,14 @@ export const uploadAblations: readonly Ablation[] = [
     name: "while the bad ones",
   },
   {
+    safeguard: "searching among refused metadata in another order each time",
+    file: "upload/signals/refused-metadata.ts",
+    code: "of shuffled(due, random)",
+    without: "of (shuffled(due, random), due)",
+    test: "unit/upload/signal-sync.test.ts",
+    name: "behind 400 signals",
+  },
+  {
     safeguard: "ending a search in which all metadata are refused",
     file: "upload/signals/refused-metadata.ts",
     code: "++this.#inARow < mostRefusals",

@@ -148,3 +148,25 @@ test("metadata that are invalid or fit into no request are refused, and the othe
   stop.abort(new Error("the test is over"));
   await running;
 });
+
+test("behind 400 signals that the service refuses without naming them, the metadata of 40 others are saved within 80 minutes", async () => {
+  using folder = temporaryFolder();
+  const clock = new ManualClock();
+  const runtime = testRuntime({ clock });
+  await using catalog = await openCatalog(folder.file("signals.db"), runtime, new AbortController().signal);
+  for (let i = 0; i < 440; i++) catalog.describe(`${i < 400 ? "bad" : "good"}${i}` as InputId, { engUnit: "V" });
+  const call = async ({ body }: Call): Promise<CallOutcome> => {
+    const inputs = [...Buffer.from(body).toString().matchAll(/"((?:good|bad)\d+)":\{/g)].map(([, input = ""]) => input);
+    if (inputs.some((input) => input.startsWith("bad")))
+      return { kind: "refused", code: 400, reason: "HTTP 400", faults: [] };
+    return { kind: "done", result: { signalsByInput: Object.fromEntries(inputs.map((input) => [input, { id }])) } };
+  };
+  const pacer = new Pacer(clock, 1);
+  const parts = { options, catalog, pacer, maxBytes: 2 ** 20, call, report: () => {}, acceptedRequests: () => 0 };
+  const stop = new AbortController();
+  const running = new SignalSync(parts, runtime).run(stop.signal, stop.signal);
+  for (let minutes = 0; minutes < 80 && catalog.savedCount < 40; minutes++) await clock.advance(60_000);
+  expect(catalog.savedCount).toBe(40);
+  stop.abort(new Error("the test is over"));
+  await running;
+});
