@@ -175,6 +175,14 @@ export const uploadAblations: readonly Ablation[] = [
     name: "while the bad ones",
   },
   {
+    safeguard: "setting a refused point aside only where the service has accepted another request since",
+    file: "upload/failures/fault-search.ts",
+    code: "?? this.acceptances) < this.acceptances",
+    without: "?? this.acceptances) <= this.acceptances",
+    test: "integration/upload-rejects.test.ts",
+    name: "while a service refuses every request",
+  },
+  {
     safeguard: "searching among refused metadata in another order each time",
     file: "upload/signals/refused-metadata.ts",
     code: "of shuffled(due, random)",
@@ -249,8 +257,8 @@ export const uploadAblations: readonly Ablation[] = [
   {
     safeguard: "releasing a refused retry while delivery is held",
     file: "upload/delivery/outcome-handler.ts",
-    code: '      if (kind === "probe") disposition.park(inFlight, outcome.reason);\n',
-    without: '      if (kind === "probe") return { ...hold(outcome.reason), again: inFlight };\n',
+    code: 'else if (kind === "probe") disposition.park(inFlight, outcome.reason);',
+    without: 'else if (kind === "probe") return { ...hold(outcome.reason), again: inFlight };',
     test: parked,
     name: "for ever",
     message: "points are not delivered",
@@ -354,8 +362,8 @@ export const uploadAblations: readonly Ablation[] = [
   {
     safeguard: "suspecting both halves of a refused request",
     file: "upload/failures/fault-search.ts",
-    code: "    this.#suspects.push(sibling, { subBatch: sooner, guilty: false, sibling });",
-    without: "    this.#suspects.push({ subBatch: sooner, guilty: false, sibling });",
+    code: "    this.#suspects.push(sibling, { subBatch: sooner,",
+    without: "    this.#suspects.push({ subBatch: sooner,",
     test: bisection,
   },
   {
@@ -368,14 +376,14 @@ export const uploadAblations: readonly Ablation[] = [
   {
     safeguard: "sending both halves of a request that is too large",
     file: "upload/failures/fault-search.ts",
-    code: "for (const subBatch of [halves[1], halves[0]])",
-    without: "for (const subBatch of [halves[0]])",
+    code: "for (const subBatch of halves.reverse())",
+    without: "for (const subBatch of halves.slice(0, 1))",
     test: bisection,
   },
   {
     safeguard: "keeping the search for named inputs in a refused part",
     file: "upload/failures/fault-search.ts",
-    code: "      this.#suspects.pop();\n      this.#push(divided[0], divided[1]);\n    }\n    return undefined;",
+    code: "      this.#suspects.pop();\n      this.#push(divided[0], divided[1], suspect.refusedAt);\n    }\n    return undefined;",
     without:
       "      this.#suspects.pop();\n      this.#suspects.push({ subBatch: divided[1], guilty: false });\n    }\n    return undefined;",
     test: bisection,

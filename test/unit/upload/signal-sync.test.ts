@@ -156,7 +156,11 @@ test("behind 400 signals that the service refuses without naming them, the metad
   await using catalog = await openCatalog(folder.file("signals.db"), runtime, new AbortController().signal);
   for (let i = 0; i < 440; i++) catalog.describe(`${i < 400 ? "bad" : "good"}${i}` as InputId, { engUnit: "V" });
   const call = async ({ body }: Call): Promise<CallOutcome> => {
-    const inputs = [...Buffer.from(body).toString().matchAll(/"((?:good|bad)\d+)":\{/g)].map(([, input = ""]) => input);
+    const inputs = [
+      ...Buffer.from(body)
+        .toString()
+        .matchAll(/"((?:good|bad)\d+)":\{/g),
+    ].map(([, input = ""]) => input);
     if (inputs.some((input) => input.startsWith("bad")))
       return { kind: "refused", code: 400, reason: "HTTP 400", faults: [] };
     return { kind: "done", result: { signalsByInput: Object.fromEntries(inputs.map((input) => [input, { id }])) } };
