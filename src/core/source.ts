@@ -26,7 +26,7 @@ export interface Delivery {
   readonly batches?: readonly ReadingBatch[] | undefined;
   readonly descriptions: readonly Description[];
   /**
-   * True: the device is alive and the values that it did not send are unchanged, as with an OPC UA keep-alive. The
+   * True: the device is alive and the values that it did not send are unchanged, as with any OPC UA message. The
    * mapping then stores values again whose `heartbeat` is due. Omitted if silence proves nothing (MQTT) or every value
    * is read (Modbus).
    */

@@ -143,7 +143,7 @@ test("a cut of the network loses no value", async () => {
     if (missed.every((value) => after.values(0).includes(value))) return true;
     const lost = runtime.metric("source_opcua_lost_notifications_total", { source: "line" });
     throw new Error(
-      `arrived: ${after.values(0).join()}; keep-alives: ${after.keepAlives}; lost: ${lost}; failure: ${failure}`,
+      `arrived: ${after.values(0).join()}; confirmations: ${after.confirmations}; lost: ${lost}; failure: ${failure}`,
     );
   }, 120_000);
   expect(after.source.details?.()).toMatchObject({ subscription: "kept" });

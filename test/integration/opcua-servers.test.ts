@@ -56,8 +56,8 @@ test("values lost in one direction after a quiet time arrive, from the first on"
   const options = { ...insecure, subscription: { keepAlive: "2100ms", publishing: "700ms" } };
   {
     await using before = collect(await openOpcuaSource(setup(options)));
-    // A keep-alive contains the sequence number of the next message, which will be lost.
-    await eventually(() => before.values(0).length > 0 && before.keepAlives > 0);
+    // The second confirmation is a keep-alive. It contains the sequence number of the next message, which will be lost.
+    await eventually(() => before.values(0).length > 0 && before.confirmations > 1);
     network.muteDevice();
     // Two messages of one value each: the second one is sent after the first one.
     for (const round of [1, 2]) {

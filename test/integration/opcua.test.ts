@@ -49,6 +49,19 @@ test("values of every type arrive with the device's time, including the first on
     expect(reading).toMatchObject({ time: at.getTime() * 1_000, clock: "device", quality: "good", historical: false });
 });
 
+// The mapping stores the heartbeat of a quiet tag with such a confirmation.
+test.for([
+  ["next to one that changes all the time", { subscription: { keepAlive: "10m" } }, [{ ...node("Count"), every: 50 }]],
+  ["that is polled", { mode: "poll" }, []],
+] as const)("a quiet value %s is confirmed again and again", async ([, more, busy]) => {
+  await using line = collect(await open([node("Temp"), ...busy], { ...insecure, ...more }));
+  let count = 0;
+  await eventually(() => {
+    server.set("Count", count++);
+    return line.confirmations >= 3;
+  });
+});
+
 test("units, ranges, names and states arrive as descriptions", async () => {
   await using line = collect(await open([node("Temp"), node("State")]));
   await eventually(() => line.descriptions.length === 2);

@@ -76,8 +76,8 @@ export interface Collector extends AsyncDisposable {
   readonly descriptions: readonly Description[];
   /** The reported gaps. */
   readonly gaps: readonly TagGap[];
-  /** The number of keep-alives so far. */
-  readonly keepAlives: number;
+  /** How often the server has confirmed so far that it has sent all that changed. */
+  readonly confirmations: number;
   /** Resolves with the error that `deliveries` threw. */
   readonly failure: Promise<unknown>;
   /** Resolves with the first reading that matches, including earlier ones. */
@@ -92,14 +92,14 @@ export function collect(source: Source, { acknowledge = true } = {}): Collector 
   const readings: Reading[] = [];
   const descriptions: Description[] = [];
   const gaps: TagGap[] = [];
-  let keepAlives = 0;
+  let confirmations = 0;
   const failure = (async () => {
     try {
       for await (const delivery of source.deliveries(stop.signal)) {
         readings.push(...delivery.readings);
         descriptions.push(...delivery.descriptions);
         gaps.push(...(delivery.gaps ?? []));
-        if (delivery.alive) keepAlives++;
+        if (delivery.alive) confirmations++;
         if (acknowledge) delivery.ack();
       }
       return undefined;
@@ -112,8 +112,8 @@ export function collect(source: Source, { acknowledge = true } = {}): Collector 
     readings,
     descriptions,
     gaps,
-    get keepAlives() {
-      return keepAlives;
+    get confirmations() {
+      return confirmations;
     },
     failure,
     reading: (fits) => eventually(() => readings.find(fits)),

@@ -34,6 +34,8 @@ const batchesPerDelivery = 10;
 /** Number of waiting batches at which the agent stops requesting notifications. */
 const fullAt = 20;
 const mostBatches = 1_000;
+/** Each confirmation looks at all tags. Heartbeats may be this late. */
+const confirmEveryMs = 500;
 const overflows = {
   name: "source_opcua_overflows_total",
   help: "Times that a server threw values of a tag away because its queue was full.",
@@ -52,6 +54,8 @@ export function notificationQueue(runtime: Runtime, options: { readonly source: 
   let rows = new Map<Item, number>();
   let roomier = Promise.withResolvers<void>();
   let overflowCount = 0;
+  /** Monotonic time of the last confirmation. */
+  let confirmedMs = Number.NEGATIVE_INFINITY;
   const source = options.source;
   const timeOptions = options.time;
 
@@ -160,9 +164,12 @@ export function notificationQueue(runtime: Runtime, options: { readonly source: 
     descriptions(descriptions: readonly Description[]): void {
       put({ descriptions });
     },
-    /** Queues a keep-alive of the server, unless many values wait already. */
+    /** Queues that the server has nothing more to send: once in `confirmEveryMs`, unless many values wait already. */
     alive(): void {
-      if (queue.size < fullAt) put({ alive: true });
+      const now = runtime.clock.monotonic();
+      if (queue.size >= fullAt || now - confirmedMs < confirmEveryMs) return;
+      confirmedMs = now;
+      put({ alive: true });
     },
     /** Ends the queue: `next` returns the remaining batches, then rejects with `error`. */
     fail(error: unknown): void {

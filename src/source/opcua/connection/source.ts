@@ -65,7 +65,8 @@ export function opcuaSource(options: OpcuaSourceOptions) {
     const [items, values] = [read.map(([item]) => item), read.map(([, value]) => value)];
     notifications.values({ items, values }, "live", backfill, () => {});
   };
-  const reading = { services, runtime, deliver: polled };
+  const alive = () => notifications.alive();
+  const reading = { services, runtime, deliver: polled, alive };
   const reread = rereader(reading);
   let most: number | undefined;
   const unreadable = unreadableNodes({
@@ -146,7 +147,7 @@ export function opcuaSource(options: OpcuaSourceOptions) {
           subscriptions: subscriptions.map((each) => ({ ...each, lags: positions.lags(each) })),
           formers,
           deliver: take,
-          alive: () => notifications.alive(),
+          alive,
           unreadable: (error) => unreadable.message(error),
           room: (signal) => notifications.room(signal),
           lost: (id) => {

@@ -25,9 +25,12 @@ export async function readItems(
 /** How often to check for items to poll. */
 const idleMs = 1_000;
 
-/** Polls `items`, which may grow, until `signal` aborts. Rejects with `SOURCE_*` if the connection fails. */
+/**
+ * Polls `items`, which may grow, until `signal` aborts. Calls `alive` after each poll: values that were not delivered
+ * are unchanged. Rejects with `SOURCE_*` if the connection fails.
+ */
 export async function poll(
-  { services, runtime, deliver }: ReadingOptions,
+  { services, runtime, deliver, alive }: ReadingOptions & { readonly alive: () => void },
   items: () => readonly Item[],
   signal: AbortSignal,
 ): Promise<never> {
@@ -47,6 +50,7 @@ export async function poll(
       const changed = read.filter(([item, value]) => !same(last.get(item), value));
       for (const [item, value] of changed) last.set(item, value);
       if (changed.length > 0) await deliver(changed, signal);
+      alive();
     }
     const now = clock.monotonic() - start;
     const next = [...byInterval.keys()].map((every) => (Math.floor(now / every) + 1) * every - now);

@@ -24,7 +24,7 @@ export interface PublisherOptions extends Omit<MissingMessagesOptions, "trackers
   readonly formers: readonly Pick<Former, "id" | "available">[];
   /** Receives each message once, in order. The next one follows after it resolves. */
   readonly deliver: (notification: Notification, signal: AbortSignal) => Promise<void>;
-  /** Called on a keep-alive. */
+  /** Called when the server has sent all that changed. */
   readonly alive: () => void;
   /** Called if a message cannot be received, with the reason. It is then missing. */
   readonly unreadable: (error: unknown) => void;
@@ -183,10 +183,11 @@ export class Publisher {
     }
     await this.#missing.fetch(id, missing, signal, lags);
     const former = this.#formers.get(id);
-    // Any keep-alive confirms the source, even if the other subscriptions are silent.
-    if (keepAlive && !former) alive();
     if (!keepAlive && !known) await this.#deliver(id, message, signal);
-    if (!response.moreNotifications) former?.end();
+    if (response.moreNotifications) return;
+    if (former) former.end();
+    // Any message confirms the source, even if the other subscriptions are silent. A busy one sends no keep-alives.
+    else alive();
   }
 
   /** Fetches the kept messages of a former subscription, then deletes it when all are on disk. */
