@@ -113,9 +113,9 @@ export async function clientCredentials(options: ClientCredentialsOptions, runti
       const token = { ...(await tokenOf(content)), owner };
       kept = token;
       backOff.reset();
-      // No further request for a while, even if the service refuses this token.
+      // No further request for a while, even if the service refuses this token; but one of seconds has to be renewed.
       const error = new AgentError("SERVICE_REFUSED", "the service refuses a token that was issued just now");
-      pause = { until: clock.monotonic() + 5_000, error };
+      pause = { until: clock.monotonic() + Math.min(5_000, token.lifetimeMs - renewAheadMs(token)), error };
       await writeAtomically(options.tokenPath, JSON.stringify(token)).catch((cause: unknown) =>
         log.warn({ err: cause }, "the token cannot be kept for the next start"),
       );

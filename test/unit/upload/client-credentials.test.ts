@@ -18,10 +18,11 @@ class Issuer implements AsyncDisposable {
   /** Answers wait for this promise. */
   gate: Promise<void> = Promise.resolve();
   status = 200;
+  lifetimeSeconds = 3_600;
   /** Precedes each answer. */
   mark = "";
   readonly #server = createServer(async (_, response) => {
-    const token = { access_token: `token-${++this.asked}`, expires_in: 3_600, token_type: "Bearer" };
+    const token = { access_token: `token-${++this.asked}`, expires_in: this.lifetimeSeconds, token_type: "Bearer" };
     await this.gate;
     response.writeHead(this.status).end(this.mark + JSON.stringify(token));
   });
@@ -98,6 +99,18 @@ test("a token is kept for the next start, readable by its owner only, until shor
   expect(await again.authorization(signal)).toBe("Bearer token-1");
   await clock.advance(20_000);
   expect(await again.authorization(signal)).toBe("Bearer token-2");
+});
+
+test("a token that lives for two seconds is renewed before it ends", async () => {
+  await using issuer = await Issuer.open();
+  using folder = temporaryFolder();
+  issuer.lifetimeSeconds = 2;
+  const clock = new ManualClock();
+  await using credentials = await open(folder, write(folder, issuer.url), clock);
+  for (const token of ["token-1", "token-2", "token-3"]) {
+    expect(await credentials.authorization(signal)).toBe(`Bearer ${token}`);
+    await clock.advance(1_900);
+  }
 });
 
 test("while the issuer does not answer, a token that is still valid is used after a second", async () => {
