@@ -1,15 +1,15 @@
 // Converts the flags and the configuration file of the command line to options.
 import { readFile } from "node:fs/promises";
-import { LineCounter, parseDocument } from "yaml";
+import { isNode, LineCounter, parseDocument } from "yaml";
+import type { z } from "zod";
 import { AgentError } from "../../core/errors.ts";
 import { fileProblem } from "../../lib/files/paths.ts";
 import { defined } from "../../lib/values/defined.ts";
-import { grants } from "../../wire/method.ts";
-import { type LocalServiceOptions, localServiceOptions } from "./options.ts";
+import { integrationOptions, type LocalServiceOptions, localServiceOptions } from "./options.ts";
 
 /** Flags of `tagferry service` as parsed by commander. */
 export interface ServiceFlags {
-  /** YAML or JSON file with the members of `serviceOptions`; flags override it. */
+  /** YAML or JSON file with the members of `localServiceOptions`; flags override it. */
   readonly config?: string | undefined;
   readonly listen?: string | undefined;
   readonly data?: string | undefined;
@@ -34,7 +34,7 @@ export interface ServiceFlags {
 
 /** Rejects with `CONFIG_INVALID`, naming every invalid flag and member. */
 export async function optionsFromFlags(flags: ServiceFlags): Promise<LocalServiceOptions> {
-  const file = flags.config === undefined ? {} : await readConfig(flags.config);
+  const { file, at } = flags.config === undefined ? { file: {} } : await readConfig(flags.config);
   const { listen, data, namespace, throttle, maxInsert, retention, tlsCert, tlsKey } = flags;
   const integrations = flags.integration === undefined ? undefined : [await integrationOf(flags)];
   const single = { listen, data, namespace, throttle, maxInsert, retention, tlsCert, tlsKey };
@@ -44,17 +44,24 @@ export async function optionsFromFlags(flags: ServiceFlags): Promise<LocalServic
     faults: listOf(flags.fault),
     cors: listOf(flags.cors),
   });
-  const parsed = localServiceOptions.safeParse({ listen: "127.0.0.1:8420", ...file, ...given });
+  const parsed = localServiceOptions.safeParse({ listen: "127.0.0.1:8420", ...file, ...given }, { error: wording });
   if (parsed.success) return parsed.data;
   const lines = parsed.error.issues.map(({ path, message }) => {
     const [first = ""] = path.map(String);
     if (first === "integrations" && !(first in given) && !(first in file)) return "--integration: must be given";
-    const inFile = first in file && !(first in given);
+    if (at && !(first in given) && (first === "" || first in file)) return `${at(path)}  ${message}`;
     const value = path.length === 1 ? given[first] : undefined;
     const found = typeof value === "string" ? `, is ${value}` : "";
-    return `${inFile ? `${flags.config}: ${path.join(".")}` : flagOf(path)}: ${message}${found}`;
+    return `${flagOf(path)}: ${message}${found}`;
   });
   throw new AgentError("CONFIG_INVALID", lines.join("\n"));
+}
+
+/** What zod would not say in these words. */
+function wording(issue: z.core.$ZodRawIssue): string | undefined {
+  if (issue.code !== "unrecognized_keys") return issue.input === undefined ? "must be given" : undefined;
+  const known = Object.keys((issue.path?.length ? integrationOptions : localServiceOptions).shape);
+  return `unknown key ${issue.keys.join(", ")}; may be ${known.join(", ")}`;
 }
 
 async function integrationOf(flags: ServiceFlags): Promise<object> {
@@ -63,8 +70,8 @@ async function integrationOf(flags: ServiceFlags): Promise<object> {
     password: flags.password ?? (await secretIn("--password-file", flags.passwordFile)),
     clientId: flags.clientId,
     clientSecret: flags.clientSecret ?? (await secretIn("--client-secret-file", flags.clientSecretFile)),
-    grants: (flags.grant ?? grants.join(","))
-      .split(",")
+    grants: flags.grant
+      ?.split(",")
       .map((grant) => grant.trim())
       .filter((grant) => grant !== ""),
   });
@@ -79,7 +86,8 @@ async function secretIn(flag: string, path: string | undefined): Promise<string 
   return text.replace(/\r?\n$/, "");
 }
 
-async function readConfig(path: string): Promise<Readonly<Record<string, unknown>>> {
+/** `at`: where a member stands, or what lacks it: `service.yaml:2:5  integrations.0.id`. */
+async function readConfig(path: string) {
   const text = await readFile(path, "utf8").catch((cause: unknown) => {
     throw new AgentError("CONFIG_INVALID", `cannot read ${path}: ${fileProblem(cause)}`, { cause });
   });
@@ -98,7 +106,15 @@ async function readConfig(path: string): Promise<Readonly<Record<string, unknown
   const value: unknown = document.toJS();
   if (typeof value !== "object" || value === null || Array.isArray(value))
     throw new AgentError("CONFIG_INVALID", `${path} must hold a mapping`);
-  return Object.fromEntries(Object.entries(value));
+  const at = (member: readonly PropertyKey[]) => {
+    let depth = member.length;
+    while (depth > 0 && !document.hasIn(member.slice(0, depth))) depth--;
+    const node = document.getIn(member.slice(0, depth), true);
+    const { line, col } = lines.linePos((isNode(node) && node.range?.[0]) || 0);
+    return `${path}:${line}:${col}  ${member.join(".")}`;
+  };
+  const file: Readonly<Record<string, unknown>> = Object.fromEntries(Object.entries(value));
+  return { file, at };
 }
 
 function listOf(flag: string | readonly string[] | undefined): readonly string[] | undefined {

@@ -5,7 +5,7 @@ import { grants } from "../../wire/method.ts";
 import { integrationId } from "../../wire/signal-view.ts";
 import { parseFault } from "./fault.ts";
 
-const integrationOptions = z
+export const integrationOptions = z
   .strictObject({
     id: integrationId.describe("Integration ID; also the user name of basic authentication."),
     password: secret().optional().describe("Password of basic authentication."),
@@ -13,7 +13,7 @@ const integrationOptions = z
     clientSecret: secret().optional().describe("Client credentials: the client's secret."),
     grants: z
       .array(z.enum(grants, { error: "must be admin or platform" }))
-      .default([])
+      .default([...grants])
       .describe("Namespaces that the integration may use in addition to its own."),
   })
   .superRefine(({ password, clientId, clientSecret }, context) => {

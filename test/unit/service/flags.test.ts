@@ -101,13 +101,23 @@ test("a file defines several integrations, and flags take precedence", async () 
     throttle: "off",
     integrations: [
       { id, grants: ["admin"] },
-      { id: "c8ktonqsahsmemfs7lvg", grants: [] },
+      { id: "c8ktonqsahsmemfs7lvg", grants: ["admin", "platform"] },
     ],
   });
   writeFileSync(config, "data: [1\nintegrations: 5\n");
   await expect(optionsFromFlags({ config })).rejects.toThrow(/service\.yaml:\d+:\d+/);
-  writeFileSync(config, `data: x\nintegrations: [{ id: ${id} }]\nmore: 1\n`);
-  await expect(optionsFromFlags({ config })).rejects.toThrow(/service\.yaml: integrations\.0: must have a password/);
+  writeFileSync(
+    config,
+    `data: x\nintegrations:\n  - { id: ${id} }\n  - { integration: ${id}, grant: [admin] }\nmore: 1\n`,
+  );
+  await expect(optionsFromFlags({ config })).rejects.toThrow(
+    [
+      `${config}:3:5  integrations.0  must have a password or client credentials`,
+      `${config}:4:5  integrations.1.id  must be given`,
+      `${config}:4:5  integrations.1  unknown key integration, grant; may be id, password, clientId, clientSecret, grants`,
+      `${config}:1:1    unknown key more; may be listen, data,`,
+    ].join("\n"),
+  );
   await expect(optionsFromFlags({ config: folder.file("none.yaml") })).rejects.toMatchObject({
     code: "CONFIG_INVALID",
   });
