@@ -300,10 +300,12 @@ describe.each([
           // Noise may contain the start of a longer frame, but no more.
           if (!before.includes(0x3a) && codec === asciiCodec)
             expect(frames).toContainEqual({ unit: 1, pdu: one(word) });
-          if (codec === rtuCodec) expect(frames).toContainEqual({ unit: 1, pdu: one(word) });
+          // Noise and the start of the frame may have a right checksum by chance.
+          const isByChance = codec.scan(joined(before, frame(word).subarray(0, -1))).frames.length > 0;
+          if (codec === rtuCodec && !isByChance) expect(frames).toContainEqual({ unit: 1, pdu: one(word) });
         },
       ),
-      runs(1_000),
+      runs(1_000, { examples: [[Uint8Array.from([222, 1]), Uint8Array.from([]), 48_350]] }),
     );
   });
 

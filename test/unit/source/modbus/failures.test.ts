@@ -14,6 +14,8 @@ const { signal } = new AbortController();
 const patient = { timeout: "10s" };
 /** Where no answer is expected. */
 const brief = { timeout: "100ms" };
+/** The server is faster than the first request. */
+const late = { pauseAfterConnect: "300ms" };
 
 /** The error of the first reading, or of the connection if there was no reading. */
 async function read(options: Readonly<Record<string, unknown>>, tag: object = {}): Promise<unknown> {
@@ -63,8 +65,8 @@ const replies = (bytes: Buffer | string) => (socket: Socket) => void socket.once
 
 const rows: readonly FailureRow[] = [
   ["nothing listens", () => read({ url: "tcp://127.0.0.1:1" })],
-  ["a server that closes the connection", () => against((socket) => socket.end())],
-  ["a server that resets the connection", () => against((socket) => socket.resetAndDestroy())],
+  ["a server that closes the connection", () => against((socket) => socket.end(), late)],
+  ["a server that resets the connection", () => against((socket) => socket.resetAndDestroy(), late)],
   ["a server that never answers", () => against(() => {}, brief)],
   ["a web server", () => against(replies("HTTP/1.1 400 Bad Request\r\n\r\n"))],
   ["TLS on this port", () => against(replies(Buffer.from([0x15, 3, 1, 0, 2, 2, 0x46])))],
