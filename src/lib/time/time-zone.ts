@@ -26,9 +26,9 @@ export function timeZone(name: string): TimeZone | undefined {
     toLocal: (time) => time + offsetAt(time),
     fromLocal(local, latest = Number.NEGATIVE_INFINITY) {
       const before = local - offsetAt(local - day);
-      const occurs = before + offsetAt(before) === local;
-      if (occurs && before >= latest) return before;
       const after = local - offsetAt(local + day);
+      if (before === after) return before;
+      const occurs = before + offsetAt(before) === local;
       return after + offsetAt(after) === local && (!occurs || after <= latest) ? after : before;
     },
   };
