@@ -4,7 +4,7 @@ import type { Runtime } from "../core/runtime.ts";
 import type { SignalCatalog } from "../core/signal.ts";
 import type { Captures, Reading } from "../core/source.ts";
 import type { RateLimitedLog } from "../lib/flow/rate-limited-log.ts";
-import type { RepeatedList } from "../lib/values/repeated-list.ts";
+import type { RepeatedList } from "../lib/values/lists.ts";
 import type { MappingCounters, ReadingFailure } from "./convert.ts";
 import type { InputOwners } from "./input-owners.ts";
 import type { InputState, ReportState } from "./input-state.ts";

@@ -7,7 +7,7 @@ import type { SignalCatalog } from "../core/signal.ts";
 import type { Captures, Delivery, Description, Reading, TagId } from "../core/source.ts";
 import { RateLimitedLog } from "../lib/flow/rate-limited-log.ts";
 import { readingAt, timeAt } from "../lib/readings/reading-batch.ts";
-import { RepeatedList } from "../lib/values/repeated-list.ts";
+import { RepeatedList } from "../lib/values/lists.ts";
 import { MappingCounters } from "./convert.ts";
 import { AddressBinding, type AddressMemory, InputOwners, RefusedState, refusalReport } from "./input-owners.ts";
 import { InputNumbers, InputState, ReportState } from "./input-state.ts";

@@ -3,7 +3,7 @@
 import type { Gap } from "../../src/agent/gaps/gap.ts";
 import type { InputId } from "../../src/core/point.ts";
 import type { Stored } from "../../src/demo/comparison.ts";
-import { lowerBound } from "../../src/lib/values/lower-bound.ts";
+import { lowerBound } from "../../src/lib/values/lists.ts";
 
 /** A value that a device held. The values of an input are distinct and ascending. */
 export interface Held {

@@ -3,7 +3,7 @@
 import { type StreamState } from "../../cluster/connection/jetstream.ts";
 import { type Lane } from "../../core/buffer.ts";
 import { AgentError } from "../../core/errors.ts";
-import { lowerBound } from "../../lib/values/lower-bound.ts";
+import { lowerBound } from "../../lib/values/lists.ts";
 import { RangeSet } from "../disk/counters/ranges.ts";
 import { type StoredSettlement } from "./settled-frames.ts";
 import { type FrameHeader } from "./stream-frame.ts";

@@ -1,5 +1,5 @@
 // Merges, joins and slices points of one signal in columns.
-import { lowerBound } from "../../lib/values/lower-bound.ts";
+import { lowerBound } from "../../lib/values/lists.ts";
 
 /** Points by strictly ascending time, in columns of equal length. */
 export interface BlockColumns {

@@ -2,7 +2,7 @@
 // Small writes are merged as in a binary counter: a new run absorbs neighbours that are not longer. Long runs are not
 // merged, since that would take most of the time of a large insert.
 import type { DatabaseSync } from "node:sqlite";
-import { lowerBound } from "../../lib/values/lower-bound.ts";
+import { lowerBound } from "../../lib/values/lists.ts";
 import { decodePoints } from "./block-format.ts";
 import { decodedRun, type EncodedBlock, encodedBlocks } from "./encoded-run.ts";
 import { type BlockColumns, fullBlock, mergeColumns, sliceColumns } from "./point-block.ts";

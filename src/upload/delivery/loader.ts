@@ -5,7 +5,7 @@ import type { InputId } from "../../core/point.ts";
 import type { Clock } from "../../core/runtime.ts";
 import type { Frame } from "../../core/sink.ts";
 import { inSlices } from "../../lib/flow/in-slices.ts";
-import { RepeatedList } from "../../lib/values/repeated-list.ts";
+import { RepeatedList } from "../../lib/values/lists.ts";
 import type { Bisection, FailureSearch } from "../failures/fault-search.ts";
 import type { LearnedLimit } from "../failures/learned-limit.ts";
 import type { ParkedInputs } from "../failures/parked-inputs.ts";

@@ -2,7 +2,7 @@
 import type { Block, BlockId } from "../../core/block.ts";
 import type { Lane, Settlement } from "../../core/buffer.ts";
 import type { InputId } from "../../core/point.ts";
-import { RepeatedList } from "../../lib/values/repeated-list.ts";
+import { RepeatedList } from "../../lib/values/lists.ts";
 import type { BlockVisit } from "../series/block-runs.ts";
 import type { SeriesQueue } from "../series/series-queue.ts";
 import { BlockTable, type OpenBlock } from "./block-table.ts";

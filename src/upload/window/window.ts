@@ -3,7 +3,7 @@ import type { Block, BlockId } from "../../core/block.ts";
 import type { Lane, Settlement } from "../../core/buffer.ts";
 import type { InputId } from "../../core/point.ts";
 import type { Steps } from "../../lib/flow/in-slices.ts";
-import { RepeatedList } from "../../lib/values/repeated-list.ts";
+import { RepeatedList } from "../../lib/values/lists.ts";
 import { LateOrder } from "../series/late-order.ts";
 import { PointArena } from "../series/point-memory.ts";
 import { SeriesQueue } from "../series/series-queue.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { RepeatedList } from "../../../src/lib/values/repeated-list.ts";
+import { RepeatedList } from "../../../src/lib/values/lists.ts";
 import { runs } from "../../support/property.ts";
 
 test("each list holds what was added to it, is the one before if equal to it, and never changes afterwards", () => {

@@ -1,7 +1,7 @@
 // A leased block: its unsettled series and the positions of their points. Marks them in the segment as leased, then as
 // settled or free. In columns: during an outage millions of points are leased, often one per series and block, and one
 // object for each would fill the thread's heap.
-import { lowerBound } from "../../../lib/values/lower-bound.ts";
+import { lowerBound } from "../../../lib/values/lists.ts";
 import { joinedSpan, type LossReason, type PointCounters } from "../counters/point-counters.ts";
 import { type RangeSet, RemovedRanges } from "../counters/ranges.ts";
 import type { BufferState } from "../counters/state-file.ts";
