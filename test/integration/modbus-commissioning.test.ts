@@ -227,9 +227,10 @@ test("a value read off the display is found with type, word order, neighbour and
 test("probing an address that the device does not have is reported", async () => {
   await using device = await modbusDevice();
   device.unit(1).refuse("hr", 0, 65_535, 2);
-  await expect(probeModbus({ url: device.url, unit: 1, at: "hr:7" }, testRuntime(), signal())).rejects.toThrow(
-    "exception 2",
-  );
+  await expect(probeModbus({ url: device.url, unit: 1, at: "hr:7" }, testRuntime(), signal())).rejects.toMatchObject({
+    message: expect.stringMatching("exception 2"),
+    hint: "tagferry browse shows which addresses answer",
+  });
   await expect(probeModbus({ url: device.url, unit: 1, at: "7" }, testRuntime(), signal())).rejects.toMatchObject({
     code: "CONFIG_INVALID",
   });

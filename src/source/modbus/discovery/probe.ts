@@ -73,7 +73,9 @@ export async function probeModbus(
   if ("silence" in own)
     throw new AgentError("SOURCE_UNREACHABLE", `${at}: ${own.silence}`, { hint: silenceHint(options.url) });
   if ("refusal" in own)
-    throw new AgentError("SOURCE_PROTOCOL", `${at}: ${own.refusal}; tagferry browse shows which addresses answer`);
+    throw new AgentError("SOURCE_PROTOCOL", `${at}: ${own.refusal}`, {
+      hint: "tagferry browse shows which addresses answer",
+    });
   const twin = table === "hr" ? "ir" : "hr";
   const other = await around(read, unit, twin, address);
   const rows = waysToRead(own, { table, address }, expect);

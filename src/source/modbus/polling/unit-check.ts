@@ -129,7 +129,10 @@ function failureOf(
       remedy: "tagferry browse shows which addresses the device has",
     };
   if (result.kind === "contested") return { text: describeContested(result), remedy: "let one master poll the bus" };
-  if (result.closed !== undefined) return { text: `did not answer: ${result.closed}`, remedy: hint };
+  if (result.closed !== undefined) {
+    const remedy = `the device may allow fewer connections than there are clients: end one of the others; or ${hint}`;
+    return { text: `did not answer: ${result.closed}`, remedy };
+  }
   const instead = result.mismatch === undefined ? "" : `; what came instead had ${result.mismatch}`;
   return { text: `did not answer within ${formatDuration(waitMs)}${instead}`, remedy: hint };
 }

@@ -33,3 +33,22 @@ test("of many mostly dead units each is reported within a minute, and answering 
   expect(checks[0]).toMatchObject({ ok: false, text: "did not answer within 3s" });
   expect(checks[58]).toMatchObject({ device: "unit 59", ok: false, text: expect.stringContaining("was not asked") });
 });
+
+test("a device that closes the connection may serve another client, which the remedy says first", async () => {
+  const closed = "127.0.0.1:502 closed the connection";
+  const { devices: checks } = await checkUnits(
+    pollTargets(modbusConfig({ url: "tcp://127.0.0.1" }, [{ unit: 1, at: "hr:0" }])),
+    { read: async (): Promise<Result> => ({ kind: "silence", mismatch: undefined, received: false, closed }) },
+    { hint: "hint", url: "tcp://127.0.0.1" },
+    new ManualClock(),
+    signal,
+  );
+  expect(checks).toEqual([
+    {
+      device: "unit 1",
+      ok: false,
+      text: `did not answer: ${closed}`,
+      remedy: "the device may allow fewer connections than there are clients: end one of the others; or hint",
+    },
+  ]);
+});
