@@ -51,6 +51,7 @@ export function convert(variant: VariantLike | null | undefined, index?: readonl
   const value = scalar(one.dataType, one.value);
   if (value !== undefined) return { value };
   if (one.dataType === builtInTypes["DateTime"] && one.value instanceof Date) return { reason: neverSet };
+  if (member(one.value, "text") === null) return { reason: noValue };
   if (one.dataType === builtIn.structure) return { reason: "a structure cannot be stored; name a field of it" };
   return { reason: `a ${builtInNames[one.dataType] ?? `value of the unknown type ${one.dataType}`} cannot be stored` };
 }

@@ -1,4 +1,5 @@
 import fc from "fast-check";
+import { LocalizedText } from "node-opcua-client";
 import { expect, test } from "vitest";
 import { convert } from "../../../../src/source/opcua/types/value.ts";
 import { runs } from "../../../support/property.ts";
@@ -26,6 +27,7 @@ test.each([
 test.each([
   ["nothing", 0, null, "no value"],
   ["an empty string's absence", 12, null, "no value"],
+  ["a LocalizedText without a text, as servers send an empty one", 21, new LocalizedText({ locale: "de" }), "no value"],
   ["bytes", 15, Buffer.from("x"), "a ByteString cannot be stored"],
   ["a structure", 22, {}, "a structure cannot be stored; name a field of it"],
   ["a time that means never", 13, new Date("1601-01-01T00:00:00Z"), "no time: it was never set"],
