@@ -1,6 +1,6 @@
 // Calls to the service, with the credentials of the person at the page.
 
-/** What the service refused, in its words. */
+/** What the service refused; in its words, unless they do not say what is wrong. */
 export class Refusal extends Error {
   constructor(message, status) {
     super(message);
@@ -26,8 +26,12 @@ export class Rpc {
       method: "POST",
       headers: { "content-type": "application/json", "x-api-version": version, authorization: this.#authorization },
       body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: name, params }),
+    }).catch(() => {
+      throw new Refusal("The service does not answer. See whether it runs, and repeat.");
     });
     const body = await response.json();
+    if (response.status === 401)
+      throw new Refusal("The service does not know this Integration ID with this password.", 401);
     if (!response.ok) throw new Refusal(body.error_description, response.status);
     if (body.error) {
       const faults = Object.entries(body.error.data?.params ?? {}).map(
