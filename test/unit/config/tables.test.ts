@@ -40,6 +40,12 @@ test("decimal commas are read in exponents and percentages, too, as spreadsheets
   expect(rule).toMatchObject({ scale: 0.0015, report: { deadband: { percent: 0.5 } }, valid: { min: 0, max: 150 } });
 });
 
+test("a column unit with units of values says which column they belong into", async () => {
+  expect(await complaintsOf("input;at;unit\r\nm1.v;hr:0;V\r\n")).toMatch(
+    /tags\.csv:2:11 .*unit {2}must be from 0 to 255, is "V"\n.*The unit of a value is signal\.engUnit\./,
+  );
+});
+
 test("a cell in brackets or braces is a list or a map, a template is a text, a reference is replaced", async () => {
   const csv = "input\tat\tsignal.labels.hall\tvalues\n${DEV}.x\thr:0\t[north, 3]\t{ ON: 1 }\n";
   const [, rule] =

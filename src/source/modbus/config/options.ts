@@ -119,7 +119,7 @@ export const modbusTag = z.strictObject({
     .max(255, { error: "must be from 0 to 255" })
     .default(1)
     .describe(
-      "The unit identifier of the Modbus server; 1 for most single devices, 255 or 0 for some direct TCP devices.",
+      "The unit identifier of the Modbus server; 1 for most single devices, 255 or 0 for some direct TCP devices. The unit of a value is signal.engUnit.",
     ),
   order: z
     .enum(orders)
