@@ -7,36 +7,23 @@ import { fileProblem } from "../../lib/files/paths.ts";
 import { defined } from "../../lib/values/defined.ts";
 import { integrationOptions, type LocalServiceOptions, localServiceOptions } from "./options.ts";
 
-/** Flags of `tagferry service` as parsed by commander. */
-export interface ServiceFlags {
-  /** YAML or JSON file with the members of `localServiceOptions`; flags override it. */
-  readonly config?: string | undefined;
-  readonly listen?: string | undefined;
-  readonly data?: string | undefined;
-  readonly integration?: string | undefined;
-  readonly password?: string | undefined;
-  /** File with the password, instead of `password`. All users of the machine can see arguments. */
-  readonly passwordFile?: string | undefined;
-  readonly clientId?: string | undefined;
-  readonly clientSecret?: string | undefined;
-  readonly clientSecretFile?: string | undefined;
-  /** Comma-separated. Left out: both; empty: none. */
-  readonly grant?: string | undefined;
-  readonly namespace?: string | undefined;
-  readonly throttle?: string | undefined;
-  readonly maxInsert?: string | undefined;
-  readonly retention?: string | undefined;
-  readonly tlsCert?: string | undefined;
-  readonly tlsKey?: string | undefined;
-  readonly cors?: string | readonly string[] | undefined;
-  readonly fault?: string | readonly string[] | undefined;
-}
+type TextFlag =
+  | ("config" | "listen" | "data" | "integration" | "password" | "clientId" | "clientSecret" | "grant" | "namespace")
+  | ("throttle" | "maxInsert" | "retention" | "tlsCert" | "tlsKey");
+
+/**
+ * Flags of `tagferry service` as parsed by commander. `config`: YAML or JSON file with the members of `localServiceOptions`;
+ * flags override it. `grant`: comma-separated; left out: both; empty: none.
+ */
+export type ServiceFlags = { readonly [Flag in TextFlag]?: string | undefined } & {
+  readonly [Flag in "cors" | "fault"]?: string | readonly string[] | undefined;
+};
 
 /** Rejects with `CONFIG_INVALID`, naming every invalid flag and member. */
 export async function optionsFromFlags(flags: ServiceFlags): Promise<LocalServiceOptions> {
   const { file, at } = flags.config === undefined ? { file: {} } : await readConfig(flags.config);
   const { listen, data, namespace, throttle, maxInsert, retention, tlsCert, tlsKey } = flags;
-  const integrations = flags.integration === undefined ? undefined : [await integrationOf(flags)];
+  const integrations = flags.integration === undefined ? undefined : [integrationOf(flags)];
   const single = { listen, data, namespace, throttle, maxInsert, retention, tlsCert, tlsKey };
   const given: Readonly<Record<string, unknown>> = defined({
     ...single,
@@ -64,26 +51,17 @@ function wording(issue: z.core.$ZodRawIssue): string | undefined {
   return `unknown key ${issue.keys.join(", ")}; may be ${known.join(", ")}`;
 }
 
-async function integrationOf(flags: ServiceFlags): Promise<object> {
+function integrationOf(flags: ServiceFlags): object {
   return defined({
     id: flags.integration,
-    password: flags.password ?? (await secretIn("--password-file", flags.passwordFile)),
+    password: flags.password,
     clientId: flags.clientId,
-    clientSecret: flags.clientSecret ?? (await secretIn("--client-secret-file", flags.clientSecretFile)),
+    clientSecret: flags.clientSecret,
     grants: flags.grant
       ?.split(",")
       .map((grant) => grant.trim())
       .filter((grant) => grant !== ""),
   });
-}
-
-/** The content of the file without a final newline. */
-async function secretIn(flag: string, path: string | undefined): Promise<string | undefined> {
-  if (path === undefined) return undefined;
-  const text = await readFile(path, "utf8").catch((cause: unknown) => {
-    throw new AgentError("CONFIG_INVALID", `${flag}: cannot read ${path}: ${fileProblem(cause)}`, { cause });
-  });
-  return text.replace(/\r?\n$/, "");
 }
 
 /** `at`: where a member stands, or what lacks it: `service.yaml:2:5  integrations.0.id`. */

@@ -1,6 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { optionsFromFlags } from "../../../src/service/config/flags.ts";
+import { command } from "../../support/command.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const id = "c8ktonqsahsmemfs7lv0";
@@ -77,9 +78,6 @@ test("all invalid flags are reported together", async () => {
     "--throttle",
   ]);
   await expect(optionsFromFlags({ data: "d" })).rejects.toThrow("--integration: must be given");
-  await expect(optionsFromFlags({ ...flags, password: undefined, passwordFile: "/no/such" })).rejects.toThrow(
-    "--password-file: cannot read /no/such: there is no such file",
-  );
   await expect(optionsFromFlags({ config: "/no/such" })).rejects.toThrow("cannot read /no/such: there is no such file");
   await expect(optionsFromFlags({ data: "d", integration: id })).rejects.toThrow(
     "must have a password or client credentials",
@@ -123,13 +121,24 @@ test("a file defines several integrations, and flags take precedence", async () 
   });
 });
 
-test("secrets are read from files, so that no process list shows them", async () => {
+test("secrets are read from files, so that no process list shows them, also from those that Notepad writes", async () => {
   using folder = temporaryFolder();
   const passwordFile = folder.file("password");
-  writeFileSync(passwordFile, "from a file\n");
-  const { integrations } = await optionsFromFlags({ data: ":memory:", integration: id, passwordFile });
-  expect(integrations[0]?.password?.reveal()).toBe("from a file");
+  const args = ["service", "--data", ":memory:", "--listen", "127.0.0.1:0", "--integration", id];
+  const missing = await command([...args, "--password-file", passwordFile]);
+  expect(missing).toMatchObject({
+    status: 2,
+    stderr: expect.stringMatching(/--password-file .*there is no such file/),
+  });
 
-  const missing = optionsFromFlags({ data: ":memory:", integration: id, passwordFile: folder.file("none") });
-  await expect(missing).rejects.toThrow(/--password-file: cannot read .*none/);
+  writeFileSync(passwordFile, "\ufefffrom a file\r\n");
+  const stop = new AbortController();
+  const opened = Promise.withResolvers<string>();
+  const running = command([...args, "--password-file", passwordFile], { signal: stop.signal, print: opened.resolve });
+  const [url = ""] = /http\S+/.exec(await opened.promise) ?? [];
+  const authorization = `Basic ${Buffer.from(`${id}:from a file`).toString("base64")}`;
+  const headers = { authorization, "content-type": "application/json" };
+  expect(await fetch(`${url}/rpc`, { method: "POST", headers, body: "{}" })).toMatchObject({ status: 200 });
+  stop.abort(new Error("^C"));
+  await running;
 });
