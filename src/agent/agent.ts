@@ -34,7 +34,7 @@ import {
 import type { ConfigStatus, Status, StatusPart, StatusSample, UploadStatus } from "./status/status.ts";
 import { openBoundAddresses } from "./upkeep/bound-addresses.ts";
 import type { ClusterStatus } from "./upkeep/cluster-delivery.ts";
-import { startDelivery, type UploaderCalls, uploaderCalls } from "./upkeep/delivery.ts";
+import { startDelivery, type UploaderCalls } from "./upkeep/delivery.ts";
 
 export interface AgentOptions {
   readonly version: string;
@@ -278,7 +278,7 @@ export async function openWaitingAgent(
       return source && tagDetail({ ...source, configured }, tag, input);
     },
     connections: (type) => sources.connections(type),
-    ...uploaderCalls(delivery, catalog, runtime.clock),
+    ...delivery.calls,
     health() {
       const { degraded } = buffer.stats();
       return degraded === undefined ? { ok: true } : { ok: false, reason: `points cannot be stored: ${degraded}` };

@@ -3,13 +3,12 @@ import { join } from "node:path";
 import type { BufferReader, PointBuffer } from "../../core/buffer.ts";
 import { AgentError, isAgentError, reasonOf, remedyOf } from "../../core/errors.ts";
 import type { EpochMicros, InputId } from "../../core/point.ts";
-import type { Clock, Runtime } from "../../core/runtime.ts";
+import type { Runtime } from "../../core/runtime.ts";
 import type { RequestGate, Sink } from "../../core/sink.ts";
 import { isAbort, orAbort } from "../../lib/flow/abort.ts";
 import { BackOff } from "../../lib/flow/repeat.ts";
 import { Since } from "../../lib/time/clock.ts";
 import type { RetryProgress } from "../../upload/rejects/reject-retry.ts";
-import type { Catalog } from "../../upload/signals/catalog.ts";
 import { type ItemSeries, itemSeries, spanBefore } from "../../upload/signals/item-data.ts";
 import type { DeliveryStatus, Uploader, UploaderParts } from "../../upload/uploader.ts";
 
@@ -46,6 +45,7 @@ export interface DeliveryOutage {
 }
 
 export type RunningDelivery = ReturnType<typeof startDelivery>;
+export type UploaderCalls = RunningDelivery["calls"];
 
 /** Runs from its creation. Disposing it gives the request in flight 5 s and returns all leases to the buffer. */
 export function startDelivery(parts: DeliveryParts, runtime: Runtime) {
@@ -116,6 +116,28 @@ export function startDelivery(parts: DeliveryParts, runtime: Runtime) {
     }
   }
 
+  function runningUploader(consequence = ""): Uploader {
+    if (uploader) return uploader;
+    throw new AgentError("SERVICE_UNREACHABLE", `this agent does not deliver at present${consequence}`);
+  }
+
+  /** What the page and the commands request. Rejects with `SERVICE_UNREACHABLE` if no uploader is running. */
+  const calls = {
+    /** The stored values of an input over the last `spanMs` milliseconds, from the service. Rejects as `itemSeries` does. */
+    async series(input: string, spanMs: number, signal: AbortSignal): Promise<ItemSeries> {
+      const { caller } = runningUploader();
+      const id = parts.catalog.entry(input as InputId)?.id; // any other text has no entry
+      if (id === undefined) throw new AgentError("SERVICE_UNREACHABLE", `the service has no signal ${input} yet`);
+      const span = spanBefore(runtime.clock.now(), spanMs);
+      return await itemSeries(caller, { input: input as InputId, id }, span, signal);
+    },
+    /** Sends refused points again with the next requests. Resolves once they wait. */
+    async retryRejects(): Promise<RetryProgress> {
+      return await runningUploader(", so refused points cannot be sent again").retry.start();
+    },
+    /** The last retry of refused points. Undefined: none since delivery began. */
+    rejectRetry: (): RetryProgress | undefined => uploader?.retry.progress,
+  };
   const running = deliverForEver();
   return {
     /** Undefined: no uploader is running; see `outage`. */
@@ -123,10 +145,7 @@ export function startDelivery(parts: DeliveryParts, runtime: Runtime) {
     get outage(): DeliveryOutage | undefined {
       return outage;
     },
-    /** Undefined: no uploader is running. It ends with the uploader, so it must not be kept. */
-    get uploader(): Pick<Uploader, "retry" | "caller"> | undefined {
-      return uploader;
-    },
+    calls,
     async [Symbol.asyncDispose](): Promise<void> {
       stop.abort(new Error("the agent stops"));
       await running;
@@ -137,41 +156,4 @@ export function startDelivery(parts: DeliveryParts, runtime: Runtime) {
 async function termOf(buffer: PointBuffer): Promise<DeliveryTerm> {
   const reader = await buffer.reader();
   return { reader, [Symbol.asyncDispose]: () => reader[Symbol.asyncDispose]() };
-}
-
-// What the page and the commands request from the running uploader.
-
-export type UploaderCalls = ReturnType<typeof uploaderCalls>;
-
-export function uploaderCalls(
-  delivery: Pick<RunningDelivery, "uploader">,
-  catalog: Pick<Catalog, "entry">,
-  clock: Clock,
-) {
-  const running = (consequence = "") => {
-    const { uploader } = delivery;
-    if (uploader) return uploader;
-    throw new AgentError("SERVICE_UNREACHABLE", `this agent does not deliver at present${consequence}`);
-  };
-  return {
-    /**
-     * The stored values of an input over the last `spanMs` milliseconds, from the service. Rejects as `itemSeries` does,
-     * and with `SERVICE_UNREACHABLE` if this agent does not deliver at present.
-     */
-    async series(input: string, spanMs: number, signal: AbortSignal): Promise<ItemSeries> {
-      const { caller } = running();
-      const id = catalog.entry(input as InputId)?.id; // any other text has no entry
-      if (id === undefined) throw new AgentError("SERVICE_UNREACHABLE", `the service has no signal ${input} yet`);
-      return await itemSeries(caller, { input: input as InputId, id }, spanBefore(clock.now(), spanMs), signal);
-    },
-    /**
-     * Sends refused points again with the next requests. Resolves once they wait. Rejects with `SERVICE_UNREACHABLE` if
-     * this agent does not deliver at present.
-     */
-    async retryRejects(): Promise<RetryProgress> {
-      return await running(", so refused points cannot be sent again").retry.start();
-    },
-    /** The last retry of refused points. Undefined: none since delivery began. */
-    rejectRetry: (): RetryProgress | undefined => delivery.uploader?.retry.progress,
-  };
 }
