@@ -6,6 +6,7 @@ const sequence = "unit/source/opcua/sequence.test.ts";
 const positions = "unit/source/opcua/positions.test.ts";
 const missing = "unit/source/opcua/missing-messages.test.ts";
 const publisher = "unit/source/opcua/publisher.test.ts";
+const values = "integration/opcua.test.ts";
 
 export const opcuaAblations: readonly Ablation[] = [
   {
@@ -35,6 +36,24 @@ export const opcuaAblations: readonly Ablation[] = [
     code: "    if (undecoded === undefined) return;\n",
     without: "    if (undecoded !== null) return;\n",
     test: publisher,
+  },
+  {
+    safeguard: "storing heartbeats of quiet tags next to busy ones",
+    file: "source/opcua/publishing/publisher.ts",
+    code: "    else alive();",
+    without: "    else if (keepAlive) alive();",
+    test: values,
+    name: "is confirmed again and again",
+    message: "did not come true",
+  },
+  {
+    safeguard: "storing heartbeats of polled tags",
+    file: "source/opcua/monitoring/polling.ts",
+    code: "      alive();",
+    without: "",
+    test: values,
+    name: "is confirmed again and again",
+    message: "did not come true",
   },
   {
     safeguard: "accepting a server that restarts its sequence numbers",
