@@ -56,7 +56,7 @@ export async function waitUntil(
 // Delay before a retry: exponential back-off with full jitter and an upper bound.
 
 interface BackOffOptions {
-  /** Lower bound of every wait and upper bound of the first one. */
+  /** Lower bound of every wait. The first one is at most twice as long. */
   readonly minMs: number;
   /** Upper bound of the longest wait. */
   readonly maxMs: number;
