@@ -268,9 +268,10 @@ export function gapResolutions(record: GapRecord, source: string) {
         : near;
       const fitting = within.length > 0 ? within : [adopt(report)];
       // A row at the time of a wrong clock does not tell that values of the outage are missing.
-      const outage = fitting.some((gap) => gap.isOfSource) ? [] : gaps.filter((gap) => gap.mayConcern(report, now));
-      const concerned = [...fitting, ...outage.slice(-1)];
-      const ends = concerned.map(({ row }) => row?.to ?? 0).toSorted((a, b) => a - b);
+      const isRight = fitting.some((gap) => gap.isOfSource && gap.isNear(report, behindUs));
+      const outages = isRight ? [] : gaps.filter((gap) => gap.mayConcern(report, now));
+      const concerned = new Set([...fitting, ...outages.slice(-1)]);
+      const ends = Array.from(concerned, ({ row }) => row?.to ?? 0).toSorted((a, b) => a - b);
       for (const gap of concerned) {
         const { from = 0 } = gap.row ?? {};
         gap.take(input, report, ends.findLast((to) => to <= from) ?? 0, now);

@@ -88,7 +88,7 @@ export const gapAblations: readonly Ablation[] = [
   {
     safeguard: "losses that a device with a wrong clock reports, in the row of the outage",
     file: "agent/gaps/gap-resolution.ts",
-    code: "[...fitting, ...outage.slice(-1)]",
+    code: "[...fitting, ...outages.slice(-1)]",
     without: "fitting",
     test: outcomes,
     name: "the outage tells that values are missing",

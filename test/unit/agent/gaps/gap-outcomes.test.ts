@@ -142,7 +142,7 @@ test("when the first outage is lost and the next is found, the first row is lost
     expect(story.rows()[0]).toContain("lost no");
   }));
 
-for (const aheadS of [-59, -10, 0, 10, 59])
+for (const aheadS of [-31_536_000, -7_200, -90, -59, -10, 0, 10, 59, 90, 200])
   for (const between of [true, false])
     test(`device ahead by ${aheadS} s, ${between ? "" : "not "}read between: a second outage that is lost is not filled`, () =>
       withStory(async (story) => {
