@@ -9,7 +9,7 @@ import type { Runtime } from "../../core/runtime.ts";
 import { layOut } from "../disk/blocks/block-cut.ts";
 import { SeriesSorter } from "../disk/format/columns.ts";
 import { InputTable } from "../disk/format/input-table.ts";
-import { type BlockSettlement, SettlementOrder } from "../disk/segments/late-points.ts";
+import { SettlementOrder } from "../disk/segments/late-points.ts";
 import { SettledFrames, SettlementRecord, type StoredSettlement } from "./settled-frames.ts";
 import { StreamCutter } from "./stream-cut.ts";
 import { FrameLease } from "./stream-leases.ts";
@@ -55,7 +55,16 @@ export class StreamReader implements BufferReader {
   readonly #inputs = new InputTable();
   readonly #sorter = new SeriesSorter();
   readonly #leased = new Map<number, FrameLease>();
-  readonly #order = new SettlementOrder(this.#leased);
+  readonly #order = new SettlementOrder(this.#leased, {
+    settle: (lease, { inputs }) => {
+      lease?.settle(inputs);
+      this.#cutter.update(lease?.frames ?? []);
+    },
+    release: (lease) => {
+      lease?.release();
+      this.#cutter.update(lease?.frames ?? []);
+    },
+  });
   readonly #closed = new AbortController();
   #before: StoredSettlement | undefined;
   #nextId: number;
@@ -117,18 +126,16 @@ export class StreamReader implements BufferReader {
   }
 
   async settle(done: readonly Settlement[]): Promise<void> {
-    for (const { block, inputs, refused = 0 } of done) {
+    const settlements = done.map(({ block, inputs, refused = 0 }) => {
       const numbers = inputs.map((input) => this.#inputs.find(input)).filter((number) => number !== undefined);
-      const settlement = { block, inputs: Uint32Array.from(numbers), refused };
-      if (this.#order.admit(settlement)) this.#settle(settlement);
-    }
-    for (const settlement of this.#order.ready()) this.#settle(settlement);
+      return { block, inputs: Uint32Array.from(numbers), refused };
+    });
+    this.#order.settle(settlements);
     await this.#persist();
   }
 
   release(blocks: readonly BlockId[]): void {
-    this.#release(blocks);
-    for (const settlement of this.#order.ready()) this.#settle(settlement);
+    this.#order.release(blocks);
     this.#wake.resolve();
     this.#wake = Promise.withResolvers();
   }
@@ -137,29 +144,6 @@ export class StreamReader implements BufferReader {
     this.#closed.abort(new AgentError("BUFFER_UNAVAILABLE", "the reader of the stream is closed"));
     await this.#turn;
     await this.#writing;
-  }
-
-  #release(blocks: readonly number[]): void {
-    for (const id of blocks) {
-      const lease = this.#leased.get(id);
-      if (!lease) continue;
-      const followers = this.#order.release(id);
-      lease.release();
-      this.#cutter.update(lease.frames);
-      this.#leased.delete(id);
-      this.#release(followers);
-    }
-  }
-
-  #settle({ block, inputs }: BlockSettlement): void {
-    const lease = this.#leased.get(block);
-    if (!lease) return;
-    lease.settle(inputs);
-    this.#cutter.update(lease.frames);
-    if (lease.count === 0) {
-      this.#order.forget(block);
-      this.#leased.delete(block);
-    } else if (this.#order.isRevoked(block)) this.#release([block]);
   }
 
   async #cut(lane: Lane, options: TakeOptions, signal: AbortSignal): Promise<Block | undefined> {

@@ -70,7 +70,7 @@ export const bufferAccountAblations: readonly Ablation[] = [
   },
   {
     safeguard: "limiting the effect of an unreadable segment to the requested points",
-    file: "buffer/disk/segments/late-points.ts",
+    file: "buffer/disk/blocks/lease-table.ts",
     code: "touches(each) && mayHold(each)) ||",
     without: "touches(each)) ||",
     test: "unit/buffer/disk/unreadable.test.ts",

@@ -88,8 +88,8 @@ export const bufferDamageAblations: readonly Ablation[] = [
   {
     safeguard: "counting settled points of a dropped segment as delivered",
     file: "buffer/disk/blocks/lease-table.ts",
-    code: "      this.dropped.settle(block, inputs, refused);\n",
-    without: "",
+    code: "return this.dropped.settle(block, inputs, refused);",
+    without: "return;",
     test: "unit/buffer/disk/overflow.test.ts",
   },
   {

@@ -17,7 +17,7 @@ export const orderAblations: readonly Ablation[] = [
   },
   {
     safeguard: "holding back late records after withheld ones",
-    file: "buffer/disk/segments/late-points.ts",
+    file: "buffer/disk/blocks/lease-table.ts",
     code: "    this.#withheld.set(segment, { earliest, latest });\n",
     without: "",
     test: model,
@@ -45,7 +45,7 @@ export const orderAblations: readonly Ablation[] = [
   },
   {
     safeguard: "holding late records until an unreadable segment is read",
-    file: "buffer/disk/segments/late-points.ts",
+    file: "buffer/disk/blocks/lease-table.ts",
     code: "      [...this.#unread].some((each) => each.first < segment.first && touches(each) && mayHold(each)) ||\n",
     without: "",
     test: unreadable,
@@ -104,21 +104,21 @@ export const orderAblations: readonly Ablation[] = [
   {
     safeguard: "revoking the settlement of a late point when a point that it may replace is released",
     file: "buffer/disk/segments/late-points.ts",
-    code: "if (settlement.block < block || !this.#blocks(block, late)) return true;",
+    code: "if (settlement.block <= block || !this.#blocks(block, late)) return true;",
     without: "return true;",
     test: settlements,
   },
   {
     safeguard: "releasing a late block together with the block that it waits for",
     file: "buffer/disk/segments/late-points.ts",
-    code: "return followers.filter((follower) => this.isRevoked(follower));",
+    code: "return followers.filter((follower) => this.#isRevoked(follower));",
     without: "return [];",
     test: settlements,
   },
   {
     safeguard: "releasing a late block whose settlement was revoked",
-    file: "buffer/disk/blocks/lease-table.ts",
-    code: "    else if (this.#order.isRevoked(block)) this.release([block]);\n",
+    file: "buffer/disk/segments/late-points.ts",
+    code: "    else if (this.#isRevoked(block)) this.#release([block]);\n",
     without: "",
     test: settlements,
   },
@@ -139,8 +139,8 @@ export const orderAblations: readonly Ablation[] = [
   {
     safeguard: "settling delivered late points when their segment is dropped",
     file: "buffer/disk/blocks/lease-table.ts",
-    code: "      for (const settlement of this.#order.forget(id)) this.#settle(settlement);\n",
-    without: "      this.#order.forget(id);\n",
+    code: "      this.#order.settleWaiting(id);\n",
+    without: "",
     test: settlements,
   },
   {

@@ -4,7 +4,7 @@ import type { LossReason } from "../counters/point-counters.ts";
 import { diskErrorCode } from "../files/disk.ts";
 import { SeriesSorter } from "../format/columns.ts";
 import type { SegmentIndex } from "../format/segment-file.ts";
-import { type BlockSettlement, SettlementOrder, UnreadSegments } from "../segments/late-points.ts";
+import { type BlockSettlement, SettlementOrder } from "../segments/late-points.ts";
 import { IndexCache, type LogParts, type Segment, SegmentReader } from "../segments/segment.ts";
 import { cutBlock, layOut, type Taken, type TakeRequest } from "./block-cut.ts";
 import { DroppedBlocks, Lease } from "./lease.ts";
@@ -26,7 +26,19 @@ export class LeaseTable {
   readonly #options: LogParts;
   readonly #leased = new Map<number, Lease>();
   readonly dropped: DroppedBlocks;
-  readonly #order = new SettlementOrder(this.#leased);
+  readonly #order = new SettlementOrder(this.#leased, {
+    settle: (lease, { block, inputs, refused }) => {
+      if (!lease) return this.dropped.settle(block, inputs, refused);
+      this.#options.counters.settle(lease.settle(inputs), refused);
+      lease.segment.joinSettled();
+      if (lease.count === 0) lease.segment.blocksOut--;
+    },
+    release: (lease, block) => {
+      if (!lease) return this.dropped.release(block);
+      lease.release();
+      lease.segment.blocksOut--;
+    },
+  });
   readonly #unread = new UnreadSegments();
   readonly #sorter = new SeriesSorter();
   readonly #indices: IndexCache;
@@ -73,24 +85,12 @@ export class LeaseTable {
   /** True: points of dropped segments were settled. Sync the state, or they count as lost after a power cut. */
   settle(done: readonly BlockSettlement[]): boolean {
     const droppedBefore = this.dropped.points;
-    for (const settlement of done) if (this.#order.admit(settlement)) this.#settle(settlement);
-    this.#settleReady();
+    this.#order.settle(done);
     return this.dropped.points < droppedBefore;
   }
 
   release(blocks: Iterable<number>): void {
-    for (const id of blocks) {
-      const lease = this.#leased.get(id);
-      if (!lease) {
-        this.dropped.release(id);
-        continue;
-      }
-      const followers = this.#order.release(id);
-      lease.release();
-      this.#return(id, lease);
-      this.release(followers);
-    }
-    this.#settleReady();
+    this.#order.release(blocks);
   }
 
   releaseAll(): void {
@@ -104,7 +104,7 @@ export class LeaseTable {
     for (const [id, lease] of this.#leased) {
       if (lease.segment !== segment) continue;
       // Apply its waiting settlements: the points that they replace are dropped too, or were delivered before.
-      for (const settlement of this.#order.forget(id)) this.#settle(settlement);
+      this.#order.settleWaiting(id);
       if (this.#leased.has(id)) blocks.set(id, lease);
     }
     const loss = this.#lossOf(segment, blocks);
@@ -133,13 +133,9 @@ export class LeaseTable {
 
   /** Forgets a removed segment: its blocks can no longer be settled. */
   forget(segment: Segment): void {
-    for (const [id, lease] of this.#leased) {
-      if (lease.segment !== segment) continue;
-      this.#order.forget(id);
-      this.#leased.delete(id);
-    }
+    for (const [id, lease] of this.#leased) if (lease.segment === segment) this.#order.forget(id);
     this.#unread.forget(segment);
-    this.#settleReady();
+    this.#order.settleReady();
     this.#indices.forget(segment);
   }
 
@@ -217,28 +213,6 @@ export class LeaseTable {
     this.#leased.set(id, new Lease(segment, cut, { ...block, places, late }));
     return block;
   }
-
-  #settleReady(): void {
-    for (const settlement of this.#order.ready()) this.#settle(settlement);
-  }
-
-  #settle({ block, inputs, refused }: BlockSettlement): void {
-    const lease = this.#leased.get(block);
-    if (!lease) {
-      this.dropped.settle(block, inputs, refused);
-      return;
-    }
-    this.#options.counters.settle(lease.settle(inputs), refused);
-    lease.segment.joinSettled();
-    if (lease.count === 0) this.#return(block, lease);
-    else if (this.#order.isRevoked(block)) this.release([block]);
-  }
-
-  #return(id: number, lease: Lease): void {
-    this.#order.forget(id);
-    this.#leased.delete(id);
-    lease.segment.blocksOut--;
-  }
 }
 
 /** Whether the segment has no free points of the requested series. */
@@ -255,4 +229,52 @@ function isTaken(
     if (number === undefined || ((inputs?.has(number) ?? true) && !except?.has(number))) return false;
   }
   return true;
+}
+
+/**
+ * Segments whose last read failed. Late records of later segments wait for them, since they may replace points in them.
+ * All other points are leased as usual.
+ */
+class UnreadSegments {
+  readonly #unread = new Set<Segment>();
+  /** Time ranges of waiting late records. Later late records that overlap them wait too. */
+  readonly #withheld = new Map<Segment, { readonly earliest: number; readonly latest: number }>();
+
+  get isEmpty(): boolean {
+    return this.#unread.size === 0;
+  }
+
+  add(segment: Segment): void {
+    this.#unread.add(segment);
+  }
+
+  delete(segment: Segment): void {
+    this.#unread.delete(segment);
+  }
+
+  forget(segment: Segment): void {
+    this.#unread.delete(segment);
+    this.#withheld.delete(segment);
+  }
+
+  /** Resets the waiting records of the segment before it is scanned again. */
+  restart(segment: Segment): void {
+    this.#withheld.delete(segment);
+  }
+
+  /** Whether a late record must wait. `mayHold`: whether a segment may hold requested points. */
+  withholds(segment: Segment, index: SegmentIndex, record: number, mayHold: (segment: Segment) => boolean): boolean {
+    const [from, to] = [index.earliest[record]!, index.latest[record]!];
+    const touches = ({ earliest = -Infinity, latest = Infinity }: Pick<Segment, "earliest" | "latest">) =>
+      from <= latest && to >= earliest;
+    if (this.isEmpty) this.#withheld.clear();
+    const waits =
+      [...this.#unread].some((each) => each.first < segment.first && touches(each) && mayHold(each)) ||
+      [...this.#withheld].some(([{ first }, times]) => first <= segment.first && touches(times));
+    if (!waits) return false;
+    const before = this.#withheld.get(segment) ?? { earliest: from, latest: to };
+    const [earliest, latest] = [Math.min(before.earliest, from), Math.max(before.latest, to)];
+    this.#withheld.set(segment, { earliest, latest });
+    return true;
+  }
 }

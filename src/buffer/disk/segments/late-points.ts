@@ -9,9 +9,7 @@
 // floor, which is the latest unsettled time, replaces all of them.
 import { copied } from "../files/bytes.ts";
 import { keepSameTime, type PointColumns } from "../format/input-table.ts";
-import type { SegmentIndex } from "../format/segment-file.ts";
 import { KeptTimes } from "./kept-times.ts";
-import type { Segment } from "./segment.ts";
 
 export interface Admission {
   /** Points to store. They are at the start of the group, those in order before the late ones. */
@@ -142,19 +140,67 @@ interface Waiting {
   blocker: number;
 }
 
-export class SettlementOrder {
+/** What the owner of the leases does. Undefined: the block is not leased any more. */
+interface LeaseCalls<L> {
+  settle(lease: L | undefined, settlement: BlockSettlement): void;
+  release(lease: L | undefined, block: number): void;
+}
+
+/** Settles and releases leases in order. Blocks without unsettled inputs, and released ones, are leased no longer. */
+export class SettlementOrder<L extends LeasedInputs> {
   /** Leased blocks by ascending ID. */
-  readonly #leased: ReadonlyMap<number, LeasedInputs>;
+  readonly #leased: Map<number, L>;
+  readonly #calls: LeaseCalls<L>;
   #waiting: Waiting[] = [];
   /** By block: inputs whose settlement was discarded. They are released with the rest of the block. */
   readonly #revoked = new Map<number, Set<number>>();
 
-  constructor(leased: ReadonlyMap<number, LeasedInputs>) {
+  constructor(leased: Map<number, L>, calls: LeaseCalls<L>) {
     this.#leased = leased;
+    this.#calls = calls;
   }
 
-  /** Whether the settlement may be applied now. Otherwise it is kept until `ready` yields it. */
-  admit(settlement: BlockSettlement): boolean {
+  settle(done: Iterable<BlockSettlement>): void {
+    for (const settlement of done) if (this.#admit(settlement)) this.#settle(settlement);
+    this.settleReady();
+  }
+
+  release(blocks: Iterable<number>): void {
+    this.#release(blocks);
+    this.settleReady();
+  }
+
+  /** Settles what waits and is blocked no longer. To be called after `forget`. */
+  settleReady(): void {
+    for (let at = 0; at < this.#waiting.length; ) {
+      const entry = this.#waiting[at]!;
+      const { settlement, late, blocker } = entry;
+      const next = this.#blocks(blocker, late) ? blocker : this.#blockerOf(settlement.block, late, blocker);
+      if (next !== undefined) {
+        entry.blocker = next;
+        at++;
+        continue;
+      }
+      this.#waiting.splice(at, 1);
+      this.#settle(settlement);
+      // This settlement may have blocked earlier entries.
+      at = 0;
+    }
+  }
+
+  /** Settles what waits of the block, although others block it: their points are dropped, or were delivered before. */
+  settleWaiting(block: number): void {
+    for (const settlement of this.#withdraw(block)) this.#settle(settlement);
+  }
+
+  /** The block is no longer leased. */
+  forget(block: number): void {
+    this.#withdraw(block);
+    this.#leased.delete(block);
+  }
+
+  /** Whether the settlement may be applied now. Otherwise it waits. */
+  #admit(settlement: BlockSettlement): boolean {
     const block = this.#leased.get(settlement.block);
     if (!block || block.late.size === 0) return true;
     const late = settlement.inputs.filter((input) => block.late.has(input));
@@ -164,51 +210,45 @@ export class SettlementOrder {
     return false;
   }
 
-  /** Yields waiting settlements that are no longer blocked. The caller must apply each before it asks for the next. */
-  *ready(): Generator<BlockSettlement> {
-    for (let at = 0; at < this.#waiting.length; ) {
-      const entry = this.#waiting[at]!;
-      const { settlement, late, blocker } = entry;
-      if (this.#blocks(blocker, late)) {
-        at++;
-        continue;
-      }
-      const next = this.#blockerOf(settlement.block, late, blocker);
-      if (next !== undefined) {
-        entry.blocker = next;
-        at++;
-        continue;
-      }
-      this.#waiting.splice(at, 1);
-      yield settlement;
-      // This settlement may have blocked earlier entries.
-      at = 0;
+  #settle(settlement: BlockSettlement): void {
+    const { block } = settlement;
+    const lease = this.#leased.get(block);
+    this.#calls.settle(lease, settlement);
+    if (lease?.count === 0) this.forget(block);
+    else if (this.#isRevoked(block)) this.#release([block]);
+  }
+
+  #release(blocks: Iterable<number>): void {
+    for (const block of blocks) {
+      const lease = this.#leased.get(block);
+      const followers = lease ? this.#followersOf(block) : [];
+      this.#calls.release(lease, block);
+      this.forget(block);
+      this.#release(followers);
     }
   }
 
   /** Whether all unsettled inputs of the block had a discarded settlement. It must then be released. */
-  isRevoked(block: number): boolean {
+  #isRevoked(block: number): boolean {
     const revoked = this.#revoked.get(block);
     return revoked !== undefined && this.#leased.get(block)?.count === revoked.size;
   }
 
-  /** To be called before the block is released. Returns the blocks that must be released with it. */
-  release(block: number): number[] {
-    this.forget(block);
+  /** Discards the settlements that wait for the block. Returns the blocks that must be released with it. */
+  #followersOf(block: number): number[] {
     const followers: number[] = [];
     this.#waiting = this.#waiting.filter(({ settlement, late }) => {
-      if (settlement.block < block || !this.#blocks(block, late)) return true;
+      if (settlement.block <= block || !this.#blocks(block, late)) return true;
       const revoked = this.#revoked.get(settlement.block) ?? new Set();
       for (const input of settlement.inputs) revoked.add(input);
       this.#revoked.set(settlement.block, revoked);
       followers.push(settlement.block);
       return false;
     });
-    return followers.filter((follower) => this.isRevoked(follower));
+    return followers.filter((follower) => this.#isRevoked(follower));
   }
 
-  /** The block is no longer leased. Returns its waiting settlements, whose points were delivered. */
-  forget(block: number): BlockSettlement[] {
+  #withdraw(block: number): BlockSettlement[] {
     this.#revoked.delete(block);
     const waited = this.#waiting.filter(({ settlement }) => settlement.block === block);
     if (waited.length > 0) this.#waiting = this.#waiting.filter(({ settlement }) => settlement.block !== block);
@@ -227,53 +267,5 @@ export class SettlementOrder {
   #blocks(id: number, inputs: Uint32Array): boolean {
     const lease = this.#leased.get(id);
     return lease !== undefined && inputs.some((input) => lease.has(input));
-  }
-}
-
-/**
- * Segments whose last read failed. Late records of later segments wait for them, since they may replace points in them.
- * All other points are leased as usual.
- */
-export class UnreadSegments {
-  readonly #unread = new Set<Segment>();
-  /** Time ranges of waiting late records. Later late records that overlap them wait too. */
-  readonly #withheld = new Map<Segment, { readonly earliest: number; readonly latest: number }>();
-
-  get isEmpty(): boolean {
-    return this.#unread.size === 0;
-  }
-
-  add(segment: Segment): void {
-    this.#unread.add(segment);
-  }
-
-  delete(segment: Segment): void {
-    this.#unread.delete(segment);
-  }
-
-  forget(segment: Segment): void {
-    this.#unread.delete(segment);
-    this.#withheld.delete(segment);
-  }
-
-  /** Resets the waiting records of the segment before it is scanned again. */
-  restart(segment: Segment): void {
-    this.#withheld.delete(segment);
-  }
-
-  /** Whether a late record must wait. `mayHold`: whether a segment may hold requested points. */
-  withholds(segment: Segment, index: SegmentIndex, record: number, mayHold: (segment: Segment) => boolean): boolean {
-    const [from, to] = [index.earliest[record]!, index.latest[record]!];
-    const touches = ({ earliest = -Infinity, latest = Infinity }: Pick<Segment, "earliest" | "latest">) =>
-      from <= latest && to >= earliest;
-    if (this.isEmpty) this.#withheld.clear();
-    const waits =
-      [...this.#unread].some((each) => each.first < segment.first && touches(each) && mayHold(each)) ||
-      [...this.#withheld].some(([{ first }, times]) => first <= segment.first && touches(times));
-    if (!waits) return false;
-    const before = this.#withheld.get(segment) ?? { earliest: from, latest: to };
-    const [earliest, latest] = [Math.min(before.earliest, from), Math.max(before.latest, to)];
-    this.#withheld.set(segment, { earliest, latest });
-    return true;
   }
 }
