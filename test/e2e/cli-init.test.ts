@@ -124,6 +124,21 @@ test("no file is overwritten, and none is written before the last answer", async
   expect(readFileSync(file, "utf8")).toBe("mine");
 });
 
+test.each([
+  ["a folder that is not there", "none/gw1.yaml", /gw1\.yaml cannot be written: there is no folder .*none\n$/],
+  [
+    "a file in place of the folder",
+    "file/gw1.yaml",
+    /gw1\.yaml cannot be written: a part of its path is not a folder\n$/,
+  ],
+])("a file that cannot be written is named with the reason: %s", async (_, name, said) => {
+  using folder = temporaryFolder();
+  writeFileSync(folder.file("file"), "");
+  const args = ["init", "--yes", "--password-env", "SECRET", "-c", folder.file(name)];
+  const { status, stderr } = await command(args, { variables: { SECRET: "s" } });
+  expect({ status, stderr }).toEqual({ status: 1, stderr: expect.stringMatching(said) });
+});
+
 test.for(["", "{}", "devices:\n  - unit: 1\n", '{"url":"x","type":"mqtt"}'])(
   "standard input that is nothing browsed is wrong use: %j",
   async (stdin) => {

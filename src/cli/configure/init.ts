@@ -1,15 +1,16 @@
 // `tagferry init`: writes a commented, valid configuration from a few answers or from results of `browse`.
-import { access, mkdir, stat } from "node:fs/promises";
-import { basename, dirname, resolve } from "node:path";
+import { mkdir, stat } from "node:fs/promises";
+import { dirname, resolve } from "node:path";
 import { packaged } from "../../config/files/environment.ts";
 import type { Config, ConfiguredSource } from "../../config/format/config.ts";
 import { configIssues, loadConfig } from "../../config/load.ts";
 import { formatIssue } from "../../config/nodes/issue.ts";
 import { configJsonSchema } from "../../config/reference/json-schema.ts";
-import { AgentError, codeOf, isAgentError, reasonOf, shellWord } from "../../core/errors.ts";
+import { AgentError, codeOf, isAgentError, shellWord } from "../../core/errors.ts";
 import { confFolder } from "../../discover/change/config-files.ts";
 import { browsedJson } from "../../discover/tags/browsed.ts";
 import { writeNewFile } from "../../lib/files/atomic-file.ts";
+import { creationProblem, exists } from "../../lib/files/paths.ts";
 import { isAbort } from "../../lib/flow/abort.ts";
 import { visible } from "../../lib/text/visible.ts";
 import { InputOwners } from "../../mapping/input-owners.ts";
@@ -108,13 +109,6 @@ async function piped(options: InitOptions, interview: Interview): Promise<Gather
   throw new CommandFailed(message, exitStatus.usage);
 }
 
-async function exists(file: string): Promise<boolean> {
-  return await access(file).then(
-    () => true,
-    (error: unknown) => codeOf(error) !== "ENOENT",
-  );
-}
-
 /** False: it is there already, and its files may belong to another configuration, or it cannot be made. */
 async function makeFolder(folder: string): Promise<boolean> {
   return await mkdir(folder).then(
@@ -136,7 +130,7 @@ async function writeNew(file: string, text: string, mode: number): Promise<boole
     return true;
   } catch (error) {
     if (codeOf(error) === "EEXIST") return false;
-    throw new Error(`${basename(file)} cannot be written: ${reasonOf(error)}`, { cause: error });
+    throw new CommandFailed(`${file} cannot be written: ${creationProblem(error, file)}`);
   }
 }
 

@@ -1,15 +1,15 @@
 // `tagferry support-bundle`: an archive with the data for diagnosing a problem, without secrets.
 import { readFile, writeFile } from "node:fs/promises";
 import { arch, cpus, freemem, hostname, release, totalmem, uptime } from "node:os";
-import { basename, dirname, join, resolve } from "node:path";
+import { basename, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import { controlTokenName } from "../../agent/process/control-token.ts";
 import type { Config } from "../../config/format/config.ts";
 import { configIssues, loadConfig } from "../../config/load.ts";
 import { shownFile } from "../../config/nodes/shown-file.ts";
-import { codeOf, isAgentError } from "../../core/errors.ts";
-import { fileProblem } from "../../lib/files/paths.ts";
+import { isAgentError } from "../../core/errors.ts";
+import { creationProblem, fileProblem } from "../../lib/files/paths.ts";
 import { withoutSecrets } from "../../lib/text/without-secrets.ts";
 import { formatByteSize } from "../../lib/values/byte-size.ts";
 import { type AgentQuery, findAgent } from "../shared/agent-client.ts";
@@ -66,7 +66,7 @@ export async function supportBundle(runCommand: RunCommand, options: SupportBund
   try {
     await writeFile(path, packed, { mode: 0o600, flag: "wx" });
   } catch (error) {
-    throw new CommandFailed(`${output} cannot be written: ${writeProblem(error, path)}`);
+    throw new CommandFailed(`${output} cannot be written: ${creationProblem(error, path)}`);
   }
   io.print(`${output}: ${files.size} files, ${formatByteSize(packed.length)}`);
   // Grouped, since one cause may explain several missing files.
@@ -75,12 +75,6 @@ export async function supportBundle(runCommand: RunCommand, options: SupportBund
   io.print(
     "Secrets are not in it; names of tags and devices, addresses and values are. Look at it before you send it.",
   );
-}
-
-function writeProblem(error: unknown, path: string): string {
-  const code = codeOf(error);
-  if (code === "ENOENT") return `there is no folder ${dirname(path)}`;
-  return code === "EEXIST" ? "it is there already" : fileProblem(error);
 }
 
 /** Continues with an invalid configuration, or with an agent only; otherwise the archive would be empty. */

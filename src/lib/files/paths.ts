@@ -53,3 +53,10 @@ export function fileProblem(error: unknown): string {
       return reasonOf(error);
   }
 }
+
+/** Why the new file `path` could not be written. */
+export function creationProblem(error: unknown, path: string): string {
+  const code = codeOf(error);
+  if (code === "ENOENT") return `there is no folder ${dirname(path)}`;
+  return code === "EEXIST" ? "it is there already" : fileProblem(error);
+}
