@@ -22,15 +22,7 @@ import { inputsOf, type OwnValues, startOwnSignals } from "./own-signals.ts";
 import { boundGarbage, processUsage } from "./process/process.ts";
 import { SourceSet } from "./source-set.ts";
 import { BacklogTrend } from "./status/backlog-trend.ts";
-import {
-  type SnapshotParts,
-  sampleOfAgent,
-  snapshot,
-  snapshotOf,
-  type TagDetail,
-  tagDetail,
-  uploadStatus,
-} from "./status/snapshot.ts";
+import { sampleOfAgent, snapshot, snapshotOf, type TagDetail, tagDetail, uploadStatus } from "./status/snapshot.ts";
 import type { ConfigStatus, Status, StatusPart, StatusSample, UploadStatus } from "./status/status.ts";
 import { openBoundAddresses } from "./upkeep/bound-addresses.ts";
 import type { ClusterStatus } from "./upkeep/cluster-delivery.ts";
@@ -203,10 +195,8 @@ export async function openWaitingAgent(
     await shared?.[Symbol.asyncDispose]();
     await sources[Symbol.asyncDispose]();
   };
-  opened.defer(async () => {
-    // The request in flight and the sources shut down concurrently, not one after the other.
-    await Promise.all([delivery[Symbol.asyncDispose](), stopSources()]);
-  });
+  // The request in flight and the sources shut down concurrently, not one after the other.
+  opened.defer(() => Promise.all([delivery[Symbol.asyncDispose](), stopSources()]).then(() => {}));
   const began = new Since(runtime.clock);
   const started = runtime.clock.monotonic();
   const uploadOf = (stats: BufferStats) =>
@@ -239,7 +229,7 @@ export async function openWaitingAgent(
     needRestart,
   });
   let configStatus = inEffect([]);
-  const known = (): SnapshotParts => ({
+  const known = () => ({
     time: runtime.clock.now(),
     agent: {
       name,
