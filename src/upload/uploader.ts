@@ -1,8 +1,9 @@
-// Delivers points from the buffer to the service, despite failures of network and service.
+// Delivers points from the buffer to the service, despite failures of network and service. Without an agent, it sends
+// refused points again, for example after a limit of the service was raised.
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { BufferReader } from "../core/buffer.ts";
-import { reasonOf } from "../core/errors.ts";
+import { AgentError, reasonOf } from "../core/errors.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { RequestGate, Sink } from "../core/sink.ts";
 import { requestLimits } from "../wire/method.ts";
@@ -18,10 +19,11 @@ import { Dispatcher } from "./delivery/dispatcher.ts";
 import { openLearnedLimit } from "./failures/learned-limit.ts";
 import { parkedInputs } from "./failures/parked-inputs.ts";
 import { RejectFiles } from "./rejects/reject-files.ts";
-import { type RejectRetry, rejectRetry } from "./rejects/reject-retry.ts";
+import { RejectReader } from "./rejects/reject-reader.ts";
+import { type RejectRetry, type RetryProgress, rejectRetry } from "./rejects/reject-retry.ts";
 import { openRejects } from "./rejects/rejects.ts";
 import type { Catalog } from "./signals/catalog.ts";
-import { PublishedItems } from "./signals/published-items.ts";
+import { PublishedItems } from "./signals/signal-files.ts";
 import { SignalSync } from "./signals/signal-sync.ts";
 import { type SignalWatch, signalWatch } from "./signals/signal-watch.ts";
 
@@ -66,6 +68,8 @@ export interface Uploader extends AsyncDisposable {
 const shortestIntervalMs = 1_000;
 /** Time for the request in flight when the uploader stops. */
 const graceMs = 5_000;
+/** Between two looks at the progress of a retry. */
+const retryPollMs = 50;
 /** Largest answer: 500 signals a page, each with its item up to 20 kB for many labels and states. */
 const largestPage = 16 * 2 ** 20;
 
@@ -220,4 +224,48 @@ async function runUntil(
     signal.removeEventListener("abort", end);
     over.abort(new Error("the uploader has stopped"));
   }
+}
+
+/** No uploader may use `stateDir` meanwhile. */
+export interface RetryParts extends Pick<UploaderParts, "options" | "catalog" | "stateDir" | "agent"> {
+  readonly progress: (decided: number) => void;
+}
+
+export type Retried = Pick<RetryProgress, "accepted" | "refused" | "unsendable">;
+
+/**
+ * Resolves when the service has decided on each point. Rejects with `SERVICE_UNREACHABLE` or `SERVICE_REFUSED` on the
+ * first failure, or with `signal.reason`. Undecided points then stay refused. A kill loses none; the next retry may
+ * send some twice, which is harmless.
+ */
+export async function retryRejects(
+  { options, catalog, stateDir, agent, progress }: RetryParts,
+  runtime: Runtime,
+  signal: AbortSignal,
+): Promise<Retried> {
+  // Without an agent, there are no points but the refused ones.
+  const reader = new RejectReader([]);
+  const parts = { options, reader, catalog, stateDir, agent, parks: false };
+  await using uploader = await openUploader(parts, runtime, signal);
+  const { retry } = uploader;
+  let retried: RetryProgress = await retry.start();
+  const stop = new AbortController();
+  let hasFailed = false;
+  const running = uploader.run(stop.signal);
+  running.catch(() => {
+    hasFailed = true;
+  });
+  try {
+    while (retried.running && !hasFailed) {
+      progress(retried.accepted + retried.refused);
+      const { lastError, state } = uploader.status();
+      if (lastError?.current && state !== "throttled") throw new AgentError(lastError.code, lastError.message);
+      await runtime.clock.sleep(retryPollMs, signal);
+      retried = retry.progress ?? retried;
+    }
+  } finally {
+    stop.abort(new Error("the retry is over"));
+    await running;
+  }
+  return retried;
 }

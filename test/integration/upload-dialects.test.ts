@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { epochMicros, type InputId, type SignalId } from "../../src/core/point.ts";
 import { itemData } from "../../src/upload/signals/item-data.ts";
 import { ItemPublisher } from "../../src/upload/signals/item-publisher.ts";
-import { PublishedItems } from "../../src/upload/signals/published-items.ts";
+import { PublishedItems } from "../../src/upload/signals/signal-files.ts";
 import { storedSignals } from "../../src/upload/signals/stored-signals.ts";
 import type { ApiVersion } from "../../src/wire/method.ts";
 import { eventually } from "../support/eventually.ts";

@@ -4,7 +4,7 @@ import type { InputId, SignalId } from "../../core/point.ts";
 import { checkGridMs, type Runtime } from "../../core/runtime.ts";
 import type { PartialSignalMetadata } from "../../core/signal.ts";
 import { canonicalJson, hashOf } from "./attribute-map.ts";
-import { type CatalogFile, type CatalogRow, openCatalogFile, replaceCatalogFile } from "./catalog-file.ts";
+import { type CatalogFile, type CatalogRow, openCatalogFile, replaceCatalogFile } from "./signal-files.ts";
 
 export interface CatalogEntry extends Pick<CatalogRow, "input" | "hash" | "id"> {
   /** The last description. Undefined: points exist, but no metadata. */

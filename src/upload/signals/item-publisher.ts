@@ -7,8 +7,8 @@ import { type ItemSaveView, itemSaveView, type SignalSaveView } from "../../wire
 import { type MethodCaller, saveViewIn } from "../client/method-caller.ts";
 import { unmetRules } from "../client/options.ts";
 import { type AttributeChange, type AttributeMap, flatten, sameValue, signalView, unflatten } from "./attribute-map.ts";
-import type { PublishedItem, PublishedItems } from "./published-items.ts";
 import { savePaged } from "./save-paged.ts";
+import type { PublishedItem, PublishedItems } from "./signal-files.ts";
 import type { StoredItem, StoredSignal } from "./stored-signals.ts";
 
 export interface ItemPublisherParts {

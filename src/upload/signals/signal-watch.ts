@@ -9,7 +9,7 @@ import type { ServiceOptions } from "../client/options.ts";
 import { canonicalJson } from "./attribute-map.ts";
 import type { Catalog } from "./catalog.ts";
 import { ItemPublisher, type PlannedItem } from "./item-publisher.ts";
-import type { PublishedItems } from "./published-items.ts";
+import type { PublishedItems } from "./signal-files.ts";
 import { type ReviewedSignal, reviewSignals } from "./stored-signals.ts";
 
 export interface SignalWatchParts {
