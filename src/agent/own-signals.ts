@@ -57,7 +57,7 @@ const signals: readonly { id: string; signal: object; deadband?: number; of: (va
   },
   {
     id: "delivery/lag",
-    signal: { name: "Delivery lag", engUnit: "s", description: "Age of the newest point that the service has." },
+    signal: { name: "Delivery lag", engUnit: "s", description: "How late new points reach the service." },
     deadband: 1,
     of: ({ upload: { lagMs } }) => (lagMs === undefined ? undefined : seconds(lagMs)),
   },

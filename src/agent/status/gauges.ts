@@ -58,7 +58,7 @@ export function measureBuild(registry: MetricsRegistry, version: string, config:
 const uploadGauges: Gauges<UploadStatus> = [
   {
     name: "upload_lag_seconds",
-    help: "How late fresh points are: age of the oldest one that is not delivered",
+    help: "How late new points are: age of the oldest one that is not delivered, without the backlog of an outage",
     // Before the first delivery, everything is late by the uptime.
     of: ({ state, lagMs, backlogPoints }) =>
       (lagMs ?? (backlogPoints > 0 && state !== "standby" ? performance.now() : 0)) / 1_000,

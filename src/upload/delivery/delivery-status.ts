@@ -38,7 +38,10 @@ export interface DeliveryStatus {
   /** The last failure. `current`: it persists. */
   readonly lastError: (UploadFailure & { readonly current: boolean }) | undefined;
   readonly lastSuccess: EpochMicros | undefined;
-  /** Time of fresh points from the buffer to acceptance, or their present waiting time, in milliseconds. */
+  /**
+   * Time of fresh points from the buffer to acceptance, or their present waiting time, in milliseconds. Includes those that
+   * are backlog because more come than can be sent, but not the backlog of an outage.
+   */
   readonly lagMs: number;
   readonly requests: { readonly started: number; readonly accepted: number; readonly failed: number };
   readonly points: number;
@@ -188,7 +191,7 @@ export function uploadTally(runtime: Runtime, requestsPerSecond: number) {
       if (!someParked || !failing || lastError?.code === "BUFFER_UNAVAILABLE") enter("idle");
     },
     status(now: {
-      readonly waitedMs: number | undefined;
+      readonly waitedMs: number;
       readonly rejected: number;
       readonly unkept: number;
       readonly inFlight: number;
@@ -209,7 +212,7 @@ export function uploadTally(runtime: Runtime, requestsPerSecond: number) {
         since: since.time,
         lastError: saving ? { ...saving.failure, current: true } : lastError && { ...lastError, current: failing },
         lastSuccess,
-        lagMs: Math.round(Math.max(now.waitedMs ?? 0, current === "idle" ? 0 : lastLagMs)),
+        lagMs: Math.round(Math.max(now.waitedMs, current === "idle" ? 0 : lastLagMs)),
         requests: { started: startedCount, accepted: acceptedCount, failed: failedCount },
         points: allPoints,
         pointsPerRequest: lastPoints,

@@ -100,13 +100,15 @@ export class Dispatcher {
     this.#probes = new RetryProbes({ prefetcher: this.#prefetcher, loader: this.#loader, parked, window, random });
   }
 
-  /** Points in flight, waiting time of the oldest fresh point, and parked inputs. */
-  progress(): { readonly inFlight: number; readonly waitedMs: number | undefined; readonly parked: ParkedStatus } {
-    const since = this.#loader.oldest("live") ?? this.#loader.togetherSince;
+  /** Points in flight, waiting time of the oldest point since delivery began to be behind, and parked inputs. */
+  progress(): { readonly inFlight: number; readonly waitedMs: number; readonly parked: ParkedStatus } {
+    const { clock } = this.#runtime;
+    const since = this.#loader.oldest("live") ?? this.#loader.togetherSince ?? clock.monotonic();
+    const demoted = this.#prefetcher.oldestDemoted ?? clock.now();
     return {
       inFlight: this.#points(),
       parked: this.#parked.status(),
-      waitedMs: since === undefined ? undefined : this.#runtime.clock.monotonic() - since,
+      waitedMs: Math.max(clock.monotonic() - since, (clock.now() - demoted) / 1_000),
     };
   }
 

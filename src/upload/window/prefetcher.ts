@@ -1,7 +1,7 @@
 // Fills the window from the two lanes of the buffer.
 import type { Block } from "../../core/block.ts";
 import type { BufferReader, Lane } from "../../core/buffer.ts";
-import type { InputId } from "../../core/point.ts";
+import { type EpochMicros, epochMicros, type InputId } from "../../core/point.ts";
 import type { Clock } from "../../core/runtime.ts";
 import type { SubBatchColumn } from "./sub-batch.ts";
 import type { Unsendable, Window } from "./window.ts";
@@ -47,6 +47,9 @@ export class Prefetcher {
   #news: readonly [number, number] = [0, 0];
   #unsendable: Unsendable[] = [];
   #hasAll = false;
+  /** Since when new points stay in the buffer for lack of room, and when they were all leased, in monotonic milliseconds. */
+  #behindSince: EpochMicros | undefined;
+  #caughtUpAt: number | undefined;
 
   constructor(parts: PrefetcherParts) {
     this.#parts = parts;
@@ -100,7 +103,9 @@ export class Prefetcher {
     // A nearly drained backlog does not count as a backlog.
     const behind = window.points("backlog") > mostPoints("backlog") * leastShare;
     let news = 0;
+    let isFull = false;
     for (;;) {
+      isFull = Math.min(window.room, mostPoints("live") - this.#taken("live")) < leastRoom;
       const most = behind ? news || Math.max(leastNews, ...this.#news) : mostPerTake;
       const block = await this.#take("live", { wait: false, most }, signal);
       if (!block) break;
@@ -115,6 +120,32 @@ export class Prefetcher {
       if (fresh < block.points) break;
     }
     this.#news = [this.#news[1], news];
+    this.#noteBehind(isFull);
+  }
+
+  #noteBehind(isBehind: boolean): void {
+    const { clock, window, newsMs } = this.#parts;
+    if (isBehind) {
+      this.#behindSince ??= clock.now();
+      this.#caughtUpAt = undefined;
+    } else if (this.#behindSince !== undefined) {
+      if (this.#hasAll) this.#caughtUpAt ??= clock.monotonic();
+      const isLeft = (at: number) =>
+        window.queues("backlog").some((queue) => queue.count > 0 && window.since(queue) <= at);
+      const isOver = this.#caughtUpAt !== undefined && !isLeft(this.#caughtUpAt);
+      if (isOver || clock.now() - this.#behindSince < newsMs * 1_000) this.#behindSince = undefined;
+    }
+  }
+
+  /** Time of the oldest point that was new and had to wait as backlog, for lack of room. Undefined: none waits. */
+  get oldestDemoted(): EpochMicros | undefined {
+    const since = this.#behindSince;
+    if (since === undefined) return undefined;
+    let oldest = Number.POSITIVE_INFINITY;
+    for (const { count, firstTime } of this.#parts.window.queues("backlog"))
+      if (count > 0) oldest = Math.min(oldest, firstTime);
+    if (oldest === Number.POSITIVE_INFINITY) return this.#hasAll ? undefined : since;
+    return epochMicros(Math.max(oldest, since));
   }
 
   /** Resolves when points were leased. */

@@ -64,7 +64,7 @@ export class Window {
     return this.#late.points;
   }
 
-  queues(lane: Lane): Iterable<SeriesQueue> {
+  queues(lane: Lane): IteratorObject<SeriesQueue> {
     return this.#queues[lane].values();
   }
 

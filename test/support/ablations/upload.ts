@@ -183,6 +183,13 @@ export const uploadAblations: readonly Ablation[] = [
     name: "while a service refuses every request",
   },
   {
+    safeguard: "counting new points that wait as backlog in the lag",
+    file: "upload/window/prefetcher.ts",
+    code: "    if (isBehind) {",
+    without: "    if (isBehind && false) {",
+    test: "unit/upload/lag.test.ts",
+  },
+  {
     safeguard: "searching among refused metadata in another order each time",
     file: "upload/signals/refused-metadata.ts",
     code: "of shuffled(due, random)",

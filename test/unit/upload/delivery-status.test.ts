@@ -7,7 +7,7 @@ import { ManualClock, testRuntime } from "../../support/runtime.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const idle = {
-  waitedMs: undefined,
+  waitedMs: 0,
   rejected: 0,
   unkept: 0,
   inFlight: 0,
