@@ -4,7 +4,7 @@ import type { z } from "zod";
 import { configIssues } from "../config/load.ts";
 import { formatIssue } from "../config/nodes/issue.ts";
 import type { BrowsedNode, ExploredNode, KnownCertificate } from "../core/commissioning.ts";
-import { isAgentError, reasonOf, remedyOf } from "../core/errors.ts";
+import { errorCodes, isAgentError, reasonOf, remedyOf } from "../core/errors.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Source } from "../core/source.ts";
 import { deadline, orAbort } from "../lib/flow/abort.ts";
@@ -244,7 +244,7 @@ export function openDiscover(parts: DiscoverParts, runtime: Runtime) {
       }
       const issues = configIssues(error).map(formatIssue);
       // Without issues, what was typed is wrong, not the configuration; the message has the remedy.
-      const remedy = isAgentError(error, "CONFIG_INVALID") && issues.length === 0 ? undefined : error.hint;
+      const remedy = issues.length === 0 && error.hint === errorCodes.CONFIG_INVALID.hint ? undefined : error.hint;
       return failed(422, withoutSecrets([error.message, ...issues].join("\n")), remedy);
     } finally {
       runningRequests--;

@@ -159,7 +159,10 @@ test("a file that was changed after the difference was shown is not written", as
   const foreign = "sources: {}\n";
   writeFileSync(file, foreign);
   const late = await world.ask("write", { ...wish, base: body.base, result: body.result });
-  expect(late).toMatchObject({ status: 422, body: { ok: false, reason: `${file} is there already` } });
+  expect(late).toMatchObject({
+    status: 422,
+    body: { ok: false, reason: `${file} is there already`, remedy: "choose another name" },
+  });
   expect(readFileSync(file, "utf8")).toBe(foreign);
 });
 
