@@ -156,6 +156,11 @@ export function gapResolution(record: GapRecord, id: number) {
         from === to || begin === end ? begin <= to && end >= from : begin < to && end > from,
       );
     },
+    /** Whether all values of the report are being recovered, perhaps since an earlier run. */
+    isKnown(input: string, report: TagGap): boolean {
+      if (asked.has(input) && overlaps(report, 0)) return true;
+      return (recovering.get(input) ?? []).some(([begin, end]) => begin <= report.from && end >= report.to);
+    },
     /** `floor`: end of the previous row. Values missing before it belong to that row. `now`: time of the report. */
     take(input: string, { state, reason, from, to }: TagGap, floor: number, now: EpochMicros): void {
       const row = current();
@@ -268,7 +273,9 @@ export function gapResolutions(record: GapRecord, source: string) {
         : near;
       const fitting = within.length > 0 ? within : [adopt(report)];
       // A row at the time of a wrong clock does not tell that values of the outage are missing.
-      const isRight = fitting.some((gap) => gap.isOfSource && gap.isNear(report, behindUs));
+      const isRight = fitting.some(
+        (gap) => gap.isKnown(input, report) || (gap.isOfSource && gap.isNear(report, behindUs)),
+      );
       const outages = isRight ? [] : gaps.filter((gap) => gap.mayConcern(report, now));
       const concerned = new Set([...fitting, ...outages.slice(-1)]);
       const ends = Array.from(concerned, ({ row }) => row?.to ?? 0).toSorted((a, b) => a - b);

@@ -94,6 +94,14 @@ export const gapAblations: readonly Ablation[] = [
     name: "the outage tells that values are missing",
   },
   {
+    safeguard: "no loss in an outage by a report about a gap from before it",
+    file: "agent/gaps/gap-resolution.ts",
+    code: "gap.isKnown(input, report) || ",
+    without: "",
+    test: outcomes,
+    name: "is none of that outage",
+  },
+  {
     safeguard: "noticing a suspension before a heartbeat",
     file: "agent/gaps/source-gaps.ts",
     code: "    runs();\n    if (leftAt !== undefined) return leftAt;\n",

@@ -259,6 +259,25 @@ for (const aheadS of [-31_536_000, -7_200, -90, 200])
         ]);
       }));
 
+for (const isNewRun of [false, true])
+  test(`restart: ${isNewRun}: a loss in a gap of a tag from before an outage is none of that outage`, () =>
+    withStory(async (story) => {
+      const lostAt = [story.clock.now(), await story.later(3_000)] as const;
+      story.source.delivered({ readings: [], gaps: [tagGap(1, "open", ...lostAt)] });
+      await story.later(300_000);
+      story.read();
+      if (isNewRun) await story.restart({ killed: false, afterMs: 5_000 });
+      else story.source.lost(unreachable);
+      await story.later(5_000);
+      story.source.online(history);
+      story.source.delivered({ readings: [], gaps: [tagGap(1, "lost", ...lostAt, "no history")] });
+      await story.later(20_000);
+      expect(gaps(story).map(({ inputs, state, outcome }) => [inputs, state, outcome])).toEqual([
+        [[], "filled", "no value was missing"],
+        [["tag1"], "lost", "no history"],
+      ]);
+    }));
+
 test("a search begun by an earlier run and answered late still fills the row", () =>
   withStory(async (story) => {
     await story.later(100_000);
