@@ -51,8 +51,8 @@ export function convert(variant: VariantLike | null | undefined, index?: readonl
   const value = scalar(one.dataType, one.value);
   if (value !== undefined) return { value };
   if (one.dataType === builtInTypes["DateTime"] && one.value instanceof Date) return { reason: neverSet };
-  if (member(one.value, "text") === null) return { reason: noValue };
   if (one.dataType === builtIn.structure) return { reason: "a structure cannot be stored; name a field of it" };
+  if (member(one.value, "text") === null) return { reason: noValue };
   return { reason: `a ${builtInNames[one.dataType] ?? `value of the unknown type ${one.dataType}`} cannot be stored` };
 }
 

@@ -30,6 +30,7 @@ test.each([
   ["a LocalizedText without a text, as servers send an empty one", 21, new LocalizedText({ locale: "de" }), "no value"],
   ["bytes", 15, Buffer.from("x"), "a ByteString cannot be stored"],
   ["a structure", 22, {}, "a structure cannot be stored; name a field of it"],
+  ["a structure with an empty text", 22, { text: null }, "a structure cannot be stored; name a field of it"],
   ["a time that means never", 13, new Date("1601-01-01T00:00:00Z"), "no time: it was never set"],
 ])("%s is no value, with its reason", (_name, dataType, value, reason) => {
   expect(scalar(dataType, value)).toEqual({ reason });
