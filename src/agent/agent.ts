@@ -281,6 +281,7 @@ export async function openWaitingAgent(
       current = next;
       inputs = inputsOf(next);
       cluster?.signals.reconfigured();
+      await config.service.auth.basic?.password.renew();
       configStatus = inEffect(changedSections(config, next));
       return { ...changes, needRestart: configStatus.needRestart };
     },

@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import { z } from "zod";
 import type { Driver } from "../core/driver.ts";
 import { AgentError, isAgentError } from "../core/errors.ts";
+import type { Secret } from "../core/secret.ts";
 import { fileProblem } from "../lib/files/paths.ts";
 import { isLoopback, leavesMachine } from "../lib/network/listen.ts";
 import { drivers as allDrivers } from "../source/registry.ts";
@@ -43,12 +44,23 @@ export async function loadConfig(
       file,
       issues.list().filter(({ severity }) => severity === "error"),
     );
+  followFile(config.service.auth.basic?.password, nodeAt(root, ["service", "auth", "basic", "password"]), environment);
   return {
     ...config,
     file: resolve(environment.cwd, file),
     checksum: issues.checksum,
     files: issues.files,
     warnings: issues.list(),
+  };
+}
+
+/** Lets a password that a file holds be read again once it is refused. */
+function followFile(password: Secret | undefined, node: ConfigNode | undefined, environment: Environment): void {
+  if (!password || node?.kind !== "scalar" || node.reference === undefined) return;
+  const written = { ...node, text: node.reference };
+  password.readAgain = async () => {
+    const { text, broken } = await replaceReferences(written, environment, new Issues());
+    return broken ? undefined : text;
   };
 }
 

@@ -1,13 +1,17 @@
 // Tokens: fetched once for all requests, renewed ahead of time, kept across restarts. Delivery never stops for them.
-import { readdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { openAgent } from "../../src/agent/agent.ts";
+import { processEnvironment } from "../../src/config/files/environment.ts";
+import { loadConfig } from "../../src/config/load.ts";
 import type { InputId } from "../../src/core/point.ts";
 import { serviceOptions } from "../../src/upload/client/options.ts";
 import { eventually } from "../support/eventually.ts";
 import { expectMode } from "../support/platform.ts";
+import { testRuntime } from "../support/runtime.ts";
 import { accepts, answers, type Behaviour, ScriptedService } from "../support/scripted-service.ts";
 import { integration, testService } from "../support/service.ts";
 import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
@@ -70,6 +74,61 @@ const only =
   (token: string): Behaviour =>
   (exchange) =>
     (exchange.response.req.headers.authorization === `Bearer ${token}` ? accepts : answers(401))(exchange);
+
+test("a password that changes in its file is used without a restart, and a reload finds nothing to restart for", async () => {
+  using folder = temporaryFolder();
+  await using service = await ScriptedService.open();
+  const accepted = (password: string) => `Basic ${Buffer.from(`${integration}:${password}`).toString("base64")}`;
+  let valid = accepted("first");
+  service.otherwise = (exchange) =>
+    (exchange.response.req.headers.authorization === valid ? accepts : answers(401))(exchange);
+  const password = folder.file("password");
+  writeFileSync(password, "first\n");
+  writeFileSync(
+    folder.file("tagferry.yaml"),
+    `version: 1
+agent: { dataDir: data, ownSignals: off }
+service: { url: "${service.url}", integration: ${integration}, auth: { basic: { password: "\${file:password}" } } }
+sources: { waves: { type: simulator, tags: [{ input: sine, every: 100ms }] } }
+`,
+  );
+  const environment = { ...processEnvironment(), cwd: folder.path };
+  const config = () => loadConfig("tagferry.yaml", environment);
+  const { signal } = new AbortController();
+  await using agent = await openAgent(await config(), { version: "0" }, testRuntime(), signal);
+  await eventually(() => service.stored.size > 0);
+
+  valid = accepted("second");
+  await eventually(() => agent.status().upload.state === "held");
+  writeFileSync(password, "second\n");
+  const before = service.stored.size;
+  await eventually(() => service.stored.size > before);
+  expect((await agent.reload(await config())).needRestart).toEqual([]);
+
+  // The service takes the next one later, so that no refusal tells of it before the reload.
+  writeFileSync(password, "third\n");
+  expect((await agent.reload(await config())).needRestart).toEqual([]);
+  valid = accepted("third");
+  const stored = service.stored.size;
+  await eventually(() => service.stored.size > stored);
+});
+
+test("a password file that cannot be read leaves the password as it was", async () => {
+  using folder = temporaryFolder();
+  const file = folder.file("password");
+  writeFileSync(file, "first");
+  const text = (name: string) =>
+    `version: 1\nservice: { url: "http://127.0.0.1:1/v1", integration: ${integration}, auth: { basic: { password: "${name}" } } }\n`;
+  writeFileSync(folder.file("tagferry.yaml"), text("${file:password}"));
+  const environment = { ...processEnvironment(), cwd: folder.path };
+  const { password } = (await loadConfig("tagferry.yaml", environment)).service.auth.basic!;
+  rmSync(file);
+  await password.renew();
+  expect(password.reveal()).toBe("first");
+  writeFileSync(file, "second");
+  await password.renew();
+  expect(password.reveal()).toBe("second");
+});
 
 test("the local service takes points with a token from its own issuer", async () => {
   await using service = await testService({

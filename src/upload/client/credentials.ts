@@ -51,9 +51,18 @@ export async function openCredentials(
   const parts = { integration, proxy, caFile, tokenPath, traffic };
   if (auth.clientCredentials) return clientCredentials({ ...auth.clientCredentials, ...parts }, runtime);
   const { username = integration, password } = auth.basic ?? {};
+  let isRefused = false;
   return {
-    authorization: async () => basicAuthorization(username, password?.reveal() ?? ""),
-    renew: () => false,
+    async authorization() {
+      // A file with the password may have been replaced since.
+      if (isRefused) await password?.renew();
+      isRefused = false;
+      return basicAuthorization(username, password?.reveal() ?? "");
+    },
+    renew() {
+      isRefused = true;
+      return false;
+    },
     async [Symbol.asyncDispose]() {},
   };
 }
