@@ -91,7 +91,7 @@ export const gapAblations: readonly Ablation[] = [
     code: "[...fitting, ...outages.slice(-1)]",
     without: "fitting",
     test: outcomes,
-    name: "the outage tells that values are missing",
+    name: "the outage has the missing values",
   },
   {
     safeguard: "no loss in an outage by a report about a gap from before it",

@@ -237,7 +237,7 @@ test("a loss of a device whose clock is behind is not marked filled because anot
 
 for (const aheadS of [-31_536_000, -7_200, -90, 200])
   for (const outcome of ["lost", "filled"] as const)
-    test(`device ahead by ${aheadS} s: the outage tells that values are missing, and whether they are found: ${outcome}`, () =>
+    test(`device ahead by ${aheadS} s: the outage has the missing values, ${outcome}`, () =>
       withStory(async (story) => {
         const d = (time: number) => epochMicros(time + aheadS * 1e6);
         const deliver = (reports: TagGap[] = []) =>

@@ -34,7 +34,7 @@ test("of many mostly dead units each is reported within a minute, and answering 
   expect(checks[58]).toMatchObject({ device: "unit 59", ok: false, text: expect.stringContaining("was not asked") });
 });
 
-test("a device that closes the connection may serve another client, which the remedy says first", async () => {
+test("if a device closes the connection, the remedy names other clients first", async () => {
   const closed = "127.0.0.1:502 closed the connection";
   const { devices: checks } = await checkUnits(
     pollTargets(modbusConfig({ url: "tcp://127.0.0.1" }, [{ unit: 1, at: "hr:0" }])),
