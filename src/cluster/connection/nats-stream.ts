@@ -20,7 +20,7 @@ export function natsStream(
 ): PointStream {
   const streamName = `tagferry-points-${integration}`;
   const subject = `tagferry.points.${integration}`;
-  /** What publishing and reading need, whoever has made the stream. The last three are limits that it must not have. */
+  /** Settings that publishing and reading need, also of a stream that an administrator has made. The last three remove limits. */
   const needed = {
     subjects: [`${subject}.>`],
     discard: "new",

@@ -26,6 +26,7 @@ export class Bisection {
   #points = 0;
   /** Accepted requests of any kind. Counted by the caller. */
   acceptances = 0;
+
   /** Undecided points outside the window. */
   get points(): number {
     return this.#points;
@@ -120,7 +121,10 @@ export class Bisection {
     return undefined;
   }
 
-  /** Undecided about the sub-batch of `next`: others go first. Points of one input keep their order, of a single point those of its time. */
+  /**
+   * The sub-batch of `next` stays undecided, and others go first. Those with later points of its inputs stay behind it;
+   * behind a single point, only those with another value of its time.
+   */
   postpone(): void {
     const first = this.#suspects.pop();
     if (!first) return;
