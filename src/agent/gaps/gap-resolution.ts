@@ -1,10 +1,9 @@
 // Decides the outcome of one ended gap: values retained, recovered from the device's history, or lost.
-
 import { type EpochMicros, epochMicros } from "../../core/point.ts";
 import type { TagGap } from "../../core/source.ts";
 import { type Gap, type GapEvent, named } from "./gap.ts";
 import type { GapRecord } from "./gap-record.ts";
-import { atMost, type Interval, joined, without } from "./intervals.ts";
+import { atMost, type Interval, joined, keepLeft, without } from "./intervals.ts";
 
 /** Longest time between a last value and the detection of the loss. A tag with an older last value rarely changes. */
 const edgeUs = 60e6;
@@ -173,11 +172,11 @@ export function gapResolution(record: GapRecord, id: number) {
       const isFirst = open.length === 0 && state !== "filled" && now - (row.to ?? now) <= edgeUs;
       if (isFirst) latest = Math.max(latest, Math.min(to, now));
       const { intervals: missing = [], reason: before = reason } = lost.get(input) ?? {};
-      keep(recovering, input, state === "open" ? joined(open, interval) : without(open, interval), (left) => left);
+      keepLeft(recovering, input, state === "open" ? joined(open, interval) : without(open, interval), (left) => left);
       if (state === "lost") lost.set(input, { intervals: atMost(mostLost, joined(missing, interval)), reason });
       if (state === "filled") {
         found = true;
-        keep(lost, input, without(missing, interval), (left) => ({ intervals: left, reason: before }));
+        keepLeft(lost, input, without(missing, interval), (left) => ({ intervals: left, reason: before }));
       }
       if (tags === undefined) reported.add(input);
       const earliest = began - edgeUs;
@@ -230,17 +229,6 @@ function some(tags: number, inputs: Iterable<string>): Gap["asked"] {
   return tags === 0 ? undefined : named(tags, inputs);
 }
 
-/** Stores the remaining intervals, or deletes the entry if none remain. */
-function keep<T>(
-  known: Map<string, T>,
-  input: string,
-  intervals: readonly Interval[],
-  of: (left: readonly Interval[]) => T,
-): void {
-  if (intervals.length === 0) known.delete(input);
-  else known.set(input, of(intervals));
-}
-
 /** Most gaps of a source that are followed at a time. */
 const mostGaps = 100;
 /** Most tag entries of all followed gaps together, not counting the newest gap. */
@@ -273,9 +261,8 @@ export function gapResolutions(record: GapRecord, source: string) {
         : near;
       const fitting = within.length > 0 ? within : [adopt(report)];
       // A row at the time of a wrong clock does not tell that values of the outage are missing.
-      const isRight = fitting.some(
-        (gap) => gap.isKnown(input, report) || (gap.isOfSource && gap.isNear(report, behindUs)),
-      );
+      const isRightRow = (gap: GapResolution) => gap.isOfSource && gap.isNear(report, behindUs);
+      const isRight = fitting.some((gap) => gap.isKnown(input, report) || isRightRow(gap));
       const outages = isRight ? [] : gaps.filter((gap) => gap.mayConcern(report, now));
       const concerned = new Set([...fitting, ...outages.slice(-1)]);
       const ends = Array.from(concerned, ({ row }) => row?.to ?? 0).toSorted((a, b) => a - b);

@@ -32,3 +32,14 @@ export function atMost(most: number, intervals: readonly Interval[]): readonly I
   const last = intervals[intervals.length - most];
   return intervals.length <= most || !first || !last ? intervals : [[first[0], last[1]], ...intervals.slice(1 - most)];
 }
+
+/** Stores the remaining intervals, or deletes the entry if none remain. */
+export function keepLeft<T>(
+  known: Map<string, T>,
+  input: string,
+  intervals: readonly Interval[],
+  of: (left: readonly Interval[]) => T,
+): void {
+  if (intervals.length === 0) known.delete(input);
+  else known.set(input, of(intervals));
+}

@@ -137,8 +137,8 @@ export class Monitoring {
   queueOf(subscription: number, handle: number): Queue {
     const group = this.#groups.get(subscription);
     const { items, entry } = group?.monitored.get(handle) ?? {};
-    const usual = 2 * Math.ceil((group?.subscription.publishingMs ?? 0) / (items?.[0]?.every ?? 1));
-    return { size: entry?.[3] ?? 0, usual };
+    const publishingMs = group?.subscription.publishingMs ?? 0;
+    return { size: entry?.[3] ?? 0, usual: 2 * Math.ceil(publishingMs / (items?.[0]?.every ?? 1)) };
   }
 
   /**
@@ -190,8 +190,7 @@ export class Monitoring {
       const sharing = coming.get(handle) ?? [];
       if (!filtered) this.#unfiltered += sharing.length;
       if (sampledMs > item.every) this.#slowed += sharing.length;
-      const key = keyOf(item, calling.queueSize(item.every));
-      monitored.set(handle, monitoredFor([handle, id, key, size], sharing));
+      monitored.set(handle, monitoredFor([handle, id, keyOf(item, calling.queueSize(item.every)), size], sharing));
     }
     const failed = refused.flatMap(([handle, { name, description }]) => {
       const sharing = coming.get(handle) ?? [];
@@ -241,15 +240,14 @@ export class Monitoring {
     const forgotten: Monitored[] = [];
     for (const group of this.#groups.values()) {
       const known = [...group.monitored.values()];
-      const ids = idsOf(known.map(({ entry }) => entry));
+      const ids = (of: readonly Monitored[]) => idsOf(of.map(({ entry }) => entry));
       // The silence watch decides whether a server that does not answer is lost.
-      const there = await stillThere(group.calling, ids, signal).catch(() => []);
+      const there = await stillThere(group.calling, ids(known), signal).catch(() => []);
       // Others may have been removed meanwhile.
       const gone = known.filter(({ entry }, i) => there[i] === false && group.monitored.delete(entry[0]));
       forgotten.push(...gone);
-      const goneIds = idsOf(gone.map(({ entry }) => entry));
       // If the server has them nevertheless, they must not add up.
-      await deleteItems(group.calling, goneIds, signal);
+      await deleteItems(group.calling, ids(gone), signal);
     }
     signal.throwIfAborted();
     return itemsIn(forgotten);
@@ -263,16 +261,13 @@ export class Monitoring {
   }
 
   /** Removes one subscription, or all, from the record. Rejects like `Resumption.remember`. */
-  async forget(subscription?: number): Promise<void> {
+  forget(subscription?: number): Promise<void> {
     if (subscription === undefined) this.#records.clear();
     else this.#records.delete(subscription);
-    await this.#save();
+    return this.#save();
   }
 
-  #saveGroup(
-    { subscription, monitored, nextHandle }: Group,
-    changes: { readonly begun?: boolean } = {},
-  ): Promise<void> {
+  #saveGroup({ subscription, monitored, nextHandle }: Group, changes?: { readonly begun: boolean }): Promise<void> {
     const record = this.#records.get(subscription.id);
     const items = Array.from(monitored.values(), ({ entry }) => entry);
     if (record) this.#records.set(record.id, { ...record, items, nextHandle, ...changes });
