@@ -26,11 +26,11 @@ export interface Delivery {
   readonly batches?: readonly ReadingBatch[] | undefined;
   readonly descriptions: readonly Description[];
   /**
-   * True: the device is alive and the values that it did not send are unchanged, as with any OPC UA message. The
-   * mapping then stores values again whose `heartbeat` is due. Omitted if silence proves nothing (MQTT) or every value
-   * is read (Modbus).
+   * Tags of which the device has sent all changes so far, as with any message of an OPC UA subscription. The mapping then
+   * stores their values again if the `heartbeat` is due. Omitted if silence proves nothing (MQTT) or every value is read
+   * (Modbus).
    */
-  readonly alive?: boolean;
+  readonly alive?: readonly ReadonlySet<TagId>[];
   /** Gaps that were found or changed state up to the time of these readings. */
   readonly gaps?: readonly TagGap[];
   /** Whether the sender waits for `ack`. If so, the buffer syncs immediately, otherwise after `buffer.sync`. */

@@ -20,8 +20,8 @@ export interface InputWatch {
 export interface Mapping extends Disposable {
   /**
    * Returns the points of these readings in order. The catalog has the metadata of their signals before this returns.
-   * Readings without a point are counted and shown in `tags`. If the delivery is `alive`, inputs whose `heartbeat` has
-   * elapsed repeat their last good value with the current time.
+   * Readings without a point are counted and shown in `tags`. Inputs of `alive` tags whose `heartbeat` has elapsed
+   * repeat their last good value with the current time.
    */
   map(delivery: Pick<Delivery, "readings" | "descriptions" | "alive">): readonly Point[];
   /** As `map`, from columns to columns, without an allocation per reading. */

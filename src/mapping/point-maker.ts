@@ -2,7 +2,7 @@
 import { type EpochMicros, epochMicros, type InputId, type Point, type PointBatch } from "../core/point.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { SignalCatalog } from "../core/signal.ts";
-import type { Captures, Reading } from "../core/source.ts";
+import type { Captures, Reading, TagId } from "../core/source.ts";
 import type { RateLimitedLog } from "../lib/flow/rate-limited-log.ts";
 import type { RepeatedList } from "../lib/values/lists.ts";
 import type { MappingCounters, ReadingFailure } from "./convert.ts";
@@ -115,11 +115,11 @@ export class PointMaker {
   }
 
   /** Stores heartbeats of inputs that the device did not send. */
-  emitHeartbeat(tags: readonly TagInputs[], nowMs: number): void {
+  emitHeartbeat(tags: readonly TagInputs[], alive: readonly ReadonlySet<TagId>[], nowMs: number): void {
     const now = this.#parts.clock.now();
     for (const tag of tags) {
       const { report, alignUs } = tag.processing;
-      if (report?.heartbeat === undefined) continue;
+      if (report?.heartbeat === undefined || !alive.some((some) => some.has(tag.id))) continue;
       const time = this.#ownTime(now, alignUs);
       for (const state of tag.inputs()) {
         if (!state.report || state.quality === "bad") continue;

@@ -108,7 +108,7 @@ class SourceMapping implements Mapping {
     for (const description of descriptions) this.#describe(description);
     const nowMs = this.#runtime.clock.monotonic();
     read(nowMs);
-    if (alive === true) this.#maker.emitHeartbeat(this.#tags, nowMs);
+    if (alive) this.#maker.emitHeartbeat(this.#tags, alive, nowMs);
     this.#counters.add();
   }
 

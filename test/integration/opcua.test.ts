@@ -51,15 +51,35 @@ test("values of every type arrive with the device's time, including the first on
 
 // The mapping stores the heartbeat of a quiet tag with such a confirmation.
 test.for([
-  ["next to one that changes all the time", { subscription: { keepAlive: "10m" } }, [{ ...node("Count"), every: 50 }]],
+  ["next to one that changes all the time", { subscription: { keepAlive: "10m" } }, [node("Count")]],
   ["that is polled", { mode: "poll" }, []],
 ] as const)("a quiet value %s is confirmed again and again", async ([, more, busy]) => {
   await using line = collect(await open([node("Temp"), ...busy], { ...insecure, ...more }));
   let count = 0;
   await eventually(() => {
     server.set("Count", count++);
-    return line.confirmations >= 3;
+    return line.confirmationsOf(0) >= 3;
   });
+});
+
+test("messages of one subscription do not confirm the values of another one, whose changes may not be sent yet", async () => {
+  const options = { ...insecure, subscription: { keepAlive: "10m" } };
+  await using line = collect(
+    await open(
+      [
+        { ...node("Temp"), every: 1_000 },
+        { ...node("Count"), every: 50 },
+      ],
+      options,
+    ),
+  );
+  let count = 0;
+  await eventually(() => {
+    server.set("Count", count++);
+    return line.confirmationsOf(1) >= 5;
+  });
+  // By a first keep-alive and the message with the first value.
+  expect(line.confirmationsOf(0)).toBeLessThanOrEqual(2);
 });
 
 test("units, ranges, names and states arrive as descriptions", async () => {

@@ -78,6 +78,8 @@ export interface Collector extends AsyncDisposable {
   readonly gaps: readonly TagGap[];
   /** How often the server has confirmed so far that it has sent all that changed. */
   readonly confirmations: number;
+  /** The same for one tag. */
+  confirmationsOf(tag: number): number;
   /** Resolves with the error that `deliveries` threw. */
   readonly failure: Promise<unknown>;
   /** Resolves with the first reading that matches, including earlier ones. */
@@ -92,14 +94,14 @@ export function collect(source: Source, { acknowledge = true } = {}): Collector 
   const readings: Reading[] = [];
   const descriptions: Description[] = [];
   const gaps: TagGap[] = [];
-  let confirmations = 0;
+  const confirmed: Set<number>[] = [];
   const failure = (async () => {
     try {
       for await (const delivery of source.deliveries(stop.signal)) {
         readings.push(...delivery.readings);
         descriptions.push(...delivery.descriptions);
         gaps.push(...(delivery.gaps ?? []));
-        if (delivery.alive) confirmations++;
+        if (delivery.alive) confirmed.push(new Set(delivery.alive.flatMap((tags) => [...tags])));
         if (acknowledge) delivery.ack();
       }
       return undefined;
@@ -113,8 +115,9 @@ export function collect(source: Source, { acknowledge = true } = {}): Collector 
     descriptions,
     gaps,
     get confirmations() {
-      return confirmations;
+      return confirmed.length;
     },
+    confirmationsOf: (tag) => confirmed.filter((tags) => tags.has(tag)).length,
     failure,
     reading: (fits) => eventually(() => readings.find(fits)),
     values: (tag) => readings.filter((reading) => reading.tag === tag).map(({ value }) => value),

@@ -40,8 +40,8 @@ export const opcuaAblations: readonly Ablation[] = [
   {
     safeguard: "storing heartbeats of quiet tags next to busy ones",
     file: "source/opcua/publishing/publisher.ts",
-    code: "    else alive();",
-    without: "    else if (keepAlive) alive();",
+    code: "    else alive(id);",
+    without: "    else if (keepAlive) alive(id);",
     test: values,
     name: "is confirmed again and again",
     message: "did not come true",
@@ -49,11 +49,19 @@ export const opcuaAblations: readonly Ablation[] = [
   {
     safeguard: "storing heartbeats of polled tags",
     file: "source/opcua/monitoring/polling.ts",
-    code: "      alive();",
+    code: "      alive(every, due);",
     without: "",
     test: values,
     name: "is confirmed again and again",
     message: "did not come true",
+  },
+  {
+    safeguard: "no heartbeat of a tag whose subscription may have changes to send",
+    file: "mapping/point-maker.ts",
+    code: " || !alive.some((some) => some.has(tag.id))",
+    without: "",
+    test: "unit/mapping/report.test.ts",
+    name: "only of a tag that the device has confirmed",
   },
   {
     safeguard: "accepting a server that restarts its sequence numbers",

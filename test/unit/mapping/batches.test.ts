@@ -50,7 +50,7 @@ test("a heartbeat added to as many points as readings keeps every value of its t
   mapping.mapBatches({ descriptions: [] }, [given(1, 2)]);
   await clock.advance(3_000);
 
-  const points = [...mapping.mapBatches({ descriptions: [], alive: true }, [given(1)])];
+  const points = [...mapping.mapBatches({ descriptions: [], alive: [new Set([tagId(0), tagId(1)])] }, [given(1)])];
 
   expect(points).toMatchObject([
     { input: "read", value: 1, sameTime: "keep" },

@@ -85,8 +85,23 @@ test("the heartbeat of a shared input repeats its last value, whichever tag stor
   read(1, { tag: tagId(0) });
   read(0, { tag: tagId(1) });
   await clock.advance(10_000);
-  const points = mapping.map({ readings: [], descriptions: [], alive: true });
+  const points = mapping.map({ readings: [], descriptions: [], alive: [new Set([tagId(0), tagId(1)])] });
   expect(new Set(points.map(({ value }) => value))).toEqual(new Set([0]));
+});
+
+test("a heartbeat is stored only of a tag that the device has confirmed", async () => {
+  const report = { heartbeat: "10s" };
+  const { mapping, read, clock } = tryMapping([
+    { input: "fast", report },
+    { input: "slow", report },
+  ]);
+  read(1, { tag: tagId(0) });
+  read(2, { tag: tagId(1) });
+  await clock.advance(10_000);
+  // A change of the other one may not be sent yet: the heartbeat would follow it with the value from before.
+  expect(mapping.map({ readings: [], descriptions: [], alive: [new Set([tagId(0)])] })).toMatchObject([
+    { input: "fast" },
+  ]);
 });
 
 test("without a known range a dead band in percent stores everything and reports why", () => {
@@ -182,7 +197,7 @@ test("dropping the held value of one input keeps that of another due", async () 
 
 test("a heartbeat waits while a newer value is held, and after a reconnection for the first value", async () => {
   const tried = tryMapping([{ report: { minInterval: "1h", heartbeat: "10s" } }]);
-  const keepAlive = () => tried.mapping.map({ readings: [], descriptions: [], alive: true });
+  const keepAlive = () => tried.mapping.map({ readings: [], descriptions: [], alive: [new Set([tagId(0), tagId(1)])] });
   tried.read(1);
   await tried.clock.advance(5_000);
   tried.read(2);
@@ -194,7 +209,7 @@ test("a heartbeat waits while a newer value is held, and after a reconnection fo
   lost.read(1);
   lost.mapping.reconnected();
   await lost.clock.advance(20_000);
-  expect(lost.mapping.map({ readings: [], descriptions: [], alive: true })).toEqual([]);
+  expect(lost.mapping.map({ readings: [], descriptions: [], alive: [new Set([tagId(0), tagId(1)])] })).toEqual([]);
 });
 
 test("a minimum interval never has more than one point", async () => {
@@ -237,7 +252,7 @@ test("after the heartbeat the next good reading is stored although nothing chang
 
 test("a heartbeat of a live device repeats the last value with the current time", async () => {
   const tried = tryMapping([{ report: { heartbeat: "10s" } }, { input: "b", report: {} }]);
-  const keepAlive = () => tried.mapping.map({ readings: [], descriptions: [], alive: true });
+  const keepAlive = () => tried.mapping.map({ readings: [], descriptions: [], alive: [new Set([tagId(0), tagId(1)])] });
   tried.read(7);
   await tried.clock.advance(9_999);
   expect(keepAlive()).toEqual([]);

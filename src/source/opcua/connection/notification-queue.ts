@@ -3,7 +3,7 @@ import { AgentError } from "../../../core/errors.ts";
 import { epochMicros } from "../../../core/point.ts";
 import type { ReadingBatch, ReadPlace } from "../../../core/reading.ts";
 import type { Runtime } from "../../../core/runtime.ts";
-import type { Delivery, Description, Reading, TagGap } from "../../../core/source.ts";
+import type { Delivery, Description, Reading, TagGap, TagId } from "../../../core/source.ts";
 import { BoundedQueue, orAbort } from "../../../lib/flow/abort.ts";
 import { batchDelivery, batchOf } from "../../../lib/readings/reading-batch.ts";
 import type { Arrival, Backfill } from "../history/backfill.ts";
@@ -18,8 +18,8 @@ interface Batch {
   readonly gaps?: readonly TagGap[] | undefined;
   /** Called once the readings are on disk. */
   readonly stored?: (() => void) | undefined;
-  /** The server confirms that it has nothing more to send. */
-  readonly alive?: true;
+  /** Tags for which the server has nothing more to send. */
+  readonly alive?: ReadonlySet<TagId>;
 }
 
 interface ItemValues {
@@ -34,7 +34,7 @@ const batchesPerDelivery = 10;
 /** Number of waiting batches at which the agent stops requesting notifications. */
 const fullAt = 20;
 const mostBatches = 1_000;
-/** Each confirmation looks at all tags. Heartbeats may be this late. */
+/** Each confirmation looks at all tags. Heartbeats may be this late, in milliseconds. */
 const confirmEveryMs = 500;
 const overflows = {
   name: "source_opcua_overflows_total",
@@ -54,8 +54,8 @@ export function notificationQueue(runtime: Runtime, options: { readonly source: 
   let rows = new Map<Item, number>();
   let roomier = Promise.withResolvers<void>();
   let overflowCount = 0;
-  /** Monotonic time of the last confirmation. */
-  let confirmedMs = Number.NEGATIVE_INFINITY;
+  /** Tags and monotonic time of the last confirmation, by what was confirmed. */
+  const confirmed = new Map<string | number, { readonly tags: ReadonlySet<TagId>; readonly ms: number }>();
   const source = options.source;
   const timeOptions = options.time;
 
@@ -70,11 +70,12 @@ export function notificationQueue(runtime: Runtime, options: { readonly source: 
     const batches = await queue.takeAll(batchesPerDelivery, signal);
     roomier.resolve();
     roomier = Promise.withResolvers();
+    const confirmedTags = batches.flatMap(({ alive }) => alive ?? []);
     const readings = batches.flatMap((batch) => (batch.readings?.values.length ? [batch.readings] : []));
     return batchDelivery(readings, {
       descriptions: batches.flatMap(({ descriptions }) => descriptions ?? []),
       gaps: batches.flatMap(({ gaps }) => gaps ?? []),
-      ...(batches.some(({ alive }) => alive) && { alive: true }),
+      ...(confirmedTags.length > 0 && { alive: confirmedTags }),
       awaited: false,
       ack: () => {
         for (const { stored } of batches) stored?.();
@@ -153,6 +154,7 @@ export function notificationQueue(runtime: Runtime, options: { readonly source: 
     forgetItems(): void {
       places = [];
       rows = new Map();
+      confirmed.clear();
     },
     /** Queues readings; `stored` and `gaps` go with the last batch. Throws like `values`. */
     readings(readings: readonly Reading[], stored?: () => void, gaps?: readonly TagGap[]): void {
@@ -164,12 +166,17 @@ export function notificationQueue(runtime: Runtime, options: { readonly source: 
     descriptions(descriptions: readonly Description[]): void {
       put({ descriptions });
     },
-    /** Queues that the server has nothing more to send: once in `confirmEveryMs`, unless many values wait already. */
-    alive(): void {
-      const now = runtime.clock.monotonic();
-      if (queue.size >= fullAt || now - confirmedMs < confirmEveryMs) return;
-      confirmedMs = now;
-      put({ alive: true });
+    /**
+     * Queues that the server has nothing more to send for a subscription, or for polls of one interval: once in
+     * `confirmEveryMs`, unless many values wait already. `items` is called after `forgetItems`.
+     */
+    alive(what: string | number, items: () => readonly Item[]): void {
+      const ms = runtime.clock.monotonic();
+      const before = confirmed.get(what);
+      if (queue.size >= fullAt || (before && ms - before.ms < confirmEveryMs)) return;
+      const tags = before?.tags ?? new Set(items().map(({ tag }) => tag));
+      confirmed.set(what, { tags, ms });
+      put({ alive: tags });
     },
     /** Ends the queue: `next` returns the remaining batches, then rejects with `error`. */
     fail(error: unknown): void {

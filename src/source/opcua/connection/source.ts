@@ -65,8 +65,12 @@ export function opcuaSource(options: OpcuaSourceOptions) {
     const [items, values] = [read.map(([item]) => item), read.map(([, value]) => value)];
     notifications.values({ items, values }, "live", backfill, () => {});
   };
-  const alive = () => notifications.alive();
-  const reading = { services, runtime, deliver: polled, alive };
+  const reading = {
+    services,
+    runtime,
+    deliver: polled,
+    alive: (every: number, items: readonly Item[]) => notifications.alive(`polled ${every}`, () => items),
+  };
   const reread = rereader(reading);
   let most: number | undefined;
   const unreadable = unreadableNodes({
@@ -147,7 +151,7 @@ export function opcuaSource(options: OpcuaSourceOptions) {
           subscriptions: subscriptions.map((each) => ({ ...each, lags: positions.lags(each) })),
           formers,
           deliver: take,
-          alive,
+          alive: (id) => notifications.alive(id, () => monitoring.items(id)),
           unreadable: (error) => unreadable.message(error),
           room: (signal) => notifications.room(signal),
           lost: (id) => {

@@ -26,11 +26,16 @@ export async function readItems(
 const idleMs = 1_000;
 
 /**
- * Polls `items`, which may grow, until `signal` aborts. Calls `alive` after each poll: values that were not delivered
- * are unchanged. Rejects with `SOURCE_*` if the connection fails.
+ * Polls `items`, which may grow, until `signal` aborts. Calls `alive` with the items of each poll: values that were
+ * not delivered are unchanged. Rejects with `SOURCE_*` if the connection fails.
  */
 export async function poll(
-  { services, runtime, deliver, alive }: ReadingOptions & { readonly alive: () => void },
+  {
+    services,
+    runtime,
+    deliver,
+    alive,
+  }: ReadingOptions & { readonly alive: (every: number, items: readonly Item[]) => void },
   items: () => readonly Item[],
   signal: AbortSignal,
 ): Promise<never> {
@@ -50,7 +55,7 @@ export async function poll(
       const changed = read.filter(([item, value]) => !same(last.get(item), value));
       for (const [item, value] of changed) last.set(item, value);
       if (changed.length > 0) await deliver(changed, signal);
-      alive();
+      alive(every, due);
     }
     const now = clock.monotonic() - start;
     const next = [...byInterval.keys()].map((every) => (Math.floor(now / every) + 1) * every - now);

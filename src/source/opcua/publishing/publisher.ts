@@ -24,8 +24,8 @@ export interface PublisherOptions extends Omit<MissingMessagesOptions, "trackers
   readonly formers: readonly Pick<Former, "id" | "available">[];
   /** Receives each message once, in order. The next one follows after it resolves. */
   readonly deliver: (notification: Notification, signal: AbortSignal) => Promise<void>;
-  /** Called when the server has sent all that changed. */
-  readonly alive: () => void;
+  /** Called when the server has sent all that changed in a subscription. */
+  readonly alive: (subscription: number) => void;
   /** Called if a message cannot be received, with the reason. It is then missing. */
   readonly unreadable: (error: unknown) => void;
   /** Called if the server no longer has it; the next connection must not try to resume it. */
@@ -186,8 +186,8 @@ export class Publisher {
     if (!keepAlive && !known) await this.#deliver(id, message, signal);
     if (response.moreNotifications) return;
     if (former) former.end();
-    // Any message confirms the source, even if the other subscriptions are silent. A busy one sends no keep-alives.
-    else alive();
+    // Any message confirms its subscription, since a busy one sends no keep-alives.
+    else alive(id);
   }
 
   /** Fetches the kept messages of a former subscription, then deletes it when all are on disk. */

@@ -74,7 +74,7 @@ test("a number without a reading object equals one with it", async () => {
             stored: (_: unknown, stored: number) => arrived.push("stored", stored),
           };
           queue.values({ items: all.map(() => item), values }, stream, losses, () => arrived.push("all"));
-          queue.alive();
+          queue.alive(1, () => [item]);
           const delivery = await queue.next(new AbortController().signal);
           delivery.ack();
           const { readings, batches = [] } = delivery;
