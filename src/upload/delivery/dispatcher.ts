@@ -14,7 +14,7 @@ import { type Loader, type LoaderParts, loader, RetryProbes } from "./loader.ts"
 import { type OutcomeHandler, type OutcomeHandlerParts, outcomeHandler } from "./outcome-handler.ts";
 
 interface DispatcherParts
-  extends Omit<OutcomeHandlerParts, "window" | "bisection" | "search" | "loader">,
+  extends Omit<OutcomeHandlerParts, "window" | "bisection" | "search" | "loader" | "prefetcher">,
     Pick<LoaderParts, "integration" | "holds"> {
   readonly reader: BufferReader;
   readonly sink: Sink;
@@ -94,7 +94,10 @@ export class Dispatcher {
     const search = new FailureSearch(clock);
     const hasAll = () => this.#prefetcher.hasAll;
     this.#loader = loader({ window, bisection, search, clock, integration, limit, maxLagMs, hasAll, holds });
-    this.#outcomes = outcomeHandler({ ...parts, window, bisection, search, loader: this.#loader }, runtime);
+    this.#outcomes = outcomeHandler(
+      { ...parts, window, bisection, search, loader: this.#loader, prefetcher: this.#prefetcher },
+      runtime,
+    );
     this.#serviceReturn = sink.connects && openServiceReturn(sink.connects.bind(sink), runtime, intervalMs);
     const { random } = runtime;
     this.#probes = new RetryProbes({ prefetcher: this.#prefetcher, loader: this.#loader, parked, window, random });

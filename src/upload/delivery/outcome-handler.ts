@@ -8,6 +8,7 @@ import { mostCuts } from "../client/rpc-client.ts";
 import { Breaker, type FailureSearch, mostFailures } from "../failures/fault-search.ts";
 import type { LearnedLimit } from "../failures/learned-limit.ts";
 import type { Catalog } from "../signals/catalog.ts";
+import type { Prefetcher } from "../window/prefetcher.ts";
 import type { InFlightRequest } from "../window/sub-batch.ts";
 import type { Trouble } from "./delivery-status.ts";
 import type { Loader } from "./loader.ts";
@@ -16,6 +17,7 @@ import { type PointDispositionParts, pointDisposition, type Settled, unnamed } f
 export interface OutcomeHandlerParts extends PointDispositionParts {
   readonly search: FailureSearch;
   readonly loader: Loader;
+  readonly prefetcher: Pick<Prefetcher, "endOutage">;
   readonly catalog: Catalog;
   readonly limit: LearnedLimit;
   readonly maxLagMs: number;
@@ -251,6 +253,7 @@ export function outcomeHandler(parts: OutcomeHandlerParts, runtime: Runtime) {
     troubleSince = undefined;
     if (since === undefined || runtime.clock.monotonic() - since <= parts.maxLagMs) return;
     await inSlices(parts.window.forget("live"));
+    parts.prefetcher.endOutage();
     parts.loader.leadWithLive();
   }
 

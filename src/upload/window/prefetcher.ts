@@ -123,6 +123,11 @@ export class Prefetcher {
     this.#noteBehind(isFull);
   }
 
+  /** What stays in the buffer because nothing could be sent is the backlog of an outage, not new. */
+  endOutage(): void {
+    this.#behindSince = undefined;
+  }
+
   #noteBehind(isBehind: boolean): void {
     const { clock, window, newsMs } = this.#parts;
     if (isBehind) {

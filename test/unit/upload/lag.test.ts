@@ -44,3 +44,28 @@ test("while more points come than can be sent, the lag is that of the oldest poi
   for (let seconds = 0; seconds < 600 && delivery.state.lagMs > 5_000; seconds++) await pass(20, 5);
   expect(delivery.state.lagMs).toBeLessThan(5_000);
 });
+
+test("once the service is back, the backlog of its outage is not in the lag", { timeout: 60_000 }, async () => {
+  const clock = new ManualClock();
+  const reader = new MemoryReader();
+  let isAway = true;
+  const answer = (frame: Frame): Outcome =>
+    isAway ? { kind: "unavailable", cause: new Error("HTTP 503"), isServerError: true } : stored(frame);
+  await using delivery = await SimulatedDelivery.start(
+    answer,
+    { clock, reader, runtime: testRuntime({ clock }) },
+    65_536,
+  );
+  let next = 0;
+  const pass = async (seconds: number) => {
+    const values = Array.from({ length: 5 }, (_, i): [number, number] => [clock.now() + i * 1e6, next++]);
+    reader.append(Object.fromEntries(Array.from({ length: 1_000 }, (_, i) => [`t${i}`, values])));
+    await clock.advance(seconds * 1_000);
+  };
+  for (let i = 0; i < 120; i++) await pass(5);
+  expect(delivery.state.lagMs).toBeGreaterThan(500_000);
+  isAway = false;
+  for (let i = 0; i < 4; i++) await pass(5);
+  expect(delivery.state.lagMs).toBeLessThan(60_000);
+  expect(reader.empty).toBe(false);
+});
