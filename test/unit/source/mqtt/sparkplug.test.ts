@@ -464,7 +464,7 @@ test.each([
 });
 
 test("a death makes what has a number stale, but no text, template or array, whose inputs would never recover", () => {
-  const host = sparkplugHost([{}, { metric: "make" }]);
+  const host = sparkplugHost([{}, { metric: "make" }, { metric: "motor*" }]);
   host.send("NBIRTH/E1", {
     seq: 0,
     metrics: [
@@ -478,7 +478,7 @@ test("a death makes what has a number stale, but no text, template or array, who
     ],
   });
   const named = () => host.readings.map(({ tag, captures }) => `${tag} ${captures["metric"]}`).toSorted();
-  const expected = ["0 bits/0", "0 motor/rpm", "0 run", "0 since", "0 words/0", "1 make"];
+  const expected = ["0 bits/0", "0 motor/rpm", "0 run", "0 since", "0 words/0", "1 make", "2 motor/rpm"];
   expect(named()).toEqual(expected);
   host.clear();
   host.send("NDEATH/E1", { metrics: [bdSeq(0)] });
