@@ -29,6 +29,7 @@ function openStory(others: Partial<OutcomeHandlerParts> = {}) {
     intervalMs: 1_000,
     window: { settleExtracted: () => log.push("settled"), forget: function* () {} },
     loader: { leadWithLive: () => log.push("live first") },
+    prefetcher: { endOutage: () => {} },
     catalog: { learn: () => {} },
     rejects: {
       async add(points: readonly unknown[], kept: () => void) {
