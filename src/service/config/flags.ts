@@ -33,7 +33,8 @@ export async function optionsFromFlags(flags: ServiceFlags): Promise<LocalServic
   });
   const parsed = localServiceOptions.safeParse({ listen: "127.0.0.1:8420", ...file, ...given }, { error: wording });
   if (parsed.success) return parsed.data;
-  const lines = parsed.error.issues.map(({ path, message }) => {
+  const lines = parsed.error.issues.map(({ message, ...issue }) => {
+    const path = issue.code === "unrecognized_keys" ? [...issue.path, ...issue.keys.slice(0, 1)] : issue.path;
     const [first = ""] = path.map(String);
     if (first === "integrations" && !(first in given) && !(first in file)) return "--integration: must be given";
     if (at && !(first in given) && (first === "" || first in file)) return `${at(path)}  ${message}`;

@@ -112,8 +112,8 @@ test("a file defines several integrations, and flags take precedence", async () 
     [
       `${config}:3:5  integrations.0  must have a password or client credentials`,
       `${config}:4:5  integrations.1.id  must be given`,
-      `${config}:4:5  integrations.1  unknown key integration, grant; may be id, password, clientId, clientSecret, grants`,
-      `${config}:1:1    unknown key more; may be listen, data,`,
+      `${config}:4:20  integrations.1.integration  unknown key integration, grant; may be id, password, clientId, clientSecret, grants`,
+      `${config}:5:7  more  unknown key more; may be listen, data,`,
     ].join("\n"),
   );
   await expect(optionsFromFlags({ config: folder.file("none.yaml") })).rejects.toMatchObject({
