@@ -116,27 +116,6 @@ test("where new points are refused again and again, each bad one is found, and a
   expect(upload.uploader.status()).toMatchObject({ rejected: rounds, unkept: 0 });
 });
 
-test.each([3, 60])("while a service refuses every request, no point of %i series is set aside", async (series) => {
-  await using service = await ScriptedService.open();
-  await using upload = await uploading({ url: service.url, speed: 500 });
-  let rounds = 0;
-  const append = () => {
-    const time = 1e15 + rounds++ * 1e6;
-    upload.reader.append(Object.fromEntries(Array.from({ length: series }, (_, i) => [`tag${i}`, [[time, i]]])));
-  };
-  append();
-  await eventually(() => upload.reader.empty);
-  service.otherwise = answers(400);
-  const begun = service.seen.length;
-  await eventually(() => {
-    if (rounds < 10) append();
-    return service.seen.length >= begun + 27;
-  });
-  service.otherwise = accepts;
-  await eventually(() => upload.reader.empty);
-  expect([upload.uploader.status().rejected, service.stored.size]).toEqual([0, series * rounds]);
-});
-
 test("the search for a refused point goes on in smaller requests where the service finds them too large", async () => {
   await using service = await ScriptedService.open();
   let hasRefused = false;

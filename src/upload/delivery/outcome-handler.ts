@@ -83,7 +83,6 @@ export function outcomeHandler(parts: OutcomeHandlerParts, runtime: Runtime) {
     parts.tally.accepted({ points, bytes, lagMs });
     parts.search.accepted(sent);
     breaker.accepted(points);
-    parts.bisection.acceptances++;
     backOff.reset();
     holdOff.reset();
     unconfirmedOff.reset();
@@ -131,15 +130,16 @@ export function outcomeHandler(parts: OutcomeHandlerParts, runtime: Runtime) {
     const { kind } = inFlight;
     // While the cause is searched for, each new frame may contain it.
     if (kind !== "fresh" || parts.bisection.empty) breaker.refused();
-    const isSingle = kind === "suspect" && inFlight.subBatch.points === 1;
-    // A service that refuses everything would refuse a good point, too. Without `parks`, it is among the rejects already.
-    const isProven = !parts.parks || outcome.inputs.length > 0 || parts.bisection.isProven;
-    if (isSingle && (breaker.open || !isProven)) parts.bisection.postpone();
-    // An accepted part shows that the service does not refuse everything.
-    else if (!breaker.open || (kind === "suspect" && !isSingle)) await disposition.search(inFlight, outcome);
-    else if (kind === "probe") disposition.park(inFlight, outcome.reason);
     // No point is dropped. The loader continues to alternate, at one request a minute.
-    return breaker.open ? hold(`${breaker.cause}: ${outcome.reason}`) : onward;
+    if (breaker.open) {
+      if (kind === "probe") disposition.park(inFlight, outcome.reason);
+      // The search goes on: an accepted part shows that the service does not refuse everything.
+      else if (kind === "suspect" && inFlight.subBatch.points > 1) await disposition.search(inFlight, outcome);
+      else if (kind === "suspect") parts.bisection.postpone();
+      return hold(`${breaker.cause}: ${outcome.reason}`);
+    }
+    await disposition.search(inFlight, outcome);
+    return onward;
   }
 
   async function tooLarge(inFlight: InFlightRequest): Promise<Next> {

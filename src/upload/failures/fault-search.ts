@@ -12,8 +12,6 @@ interface Suspect {
   readonly sibling?: Suspect;
   /** The service refused it, or accepted the other half of a refused sub-batch. */
   guilty: boolean;
-  /** `acceptances` at the first refusal of its points. Undefined: none yet. */
-  refusedAt?: number | undefined;
 }
 
 /**
@@ -24,8 +22,6 @@ export class Bisection {
   /** A stack: the last suspect is next. */
   readonly #suspects: Suspect[] = [];
   #points = 0;
-  /** Accepted requests of any kind. Counted by the caller. */
-  acceptances = 0;
 
   /** Undecided points outside the window. */
   get points(): number {
@@ -49,8 +45,8 @@ export class Bisection {
     this.#points += subBatch.points;
     const before = isLast ? this.#suspects.splice(0) : [];
     const divided = subBatch.divide(new Set(named));
-    if (divided) this.#push(divided[0], divided[1], this.acceptances);
-    else this.#suspects.push({ subBatch, guilty: true, refusedAt: this.acceptances });
+    if (divided) this.#push(divided[0], divided[1]);
+    else this.#suspects.push({ subBatch, guilty: true });
     this.#suspects.push(...before);
   }
 
@@ -86,13 +82,8 @@ export class Bisection {
       // A sub-batch known to be refused is split. A single point is always sent by itself.
       if (!halves) return suspect.subBatch;
       this.#suspects.pop();
-      this.#push(halves[1], halves[0], suspect.refusedAt);
+      this.#push(halves[1], halves[0]);
     }
-  }
-
-  /** Whether the service has accepted a request since it first refused the points of `next`. */
-  get isProven(): boolean {
-    return (this.#suspects.at(-1)?.refusedAt ?? this.acceptances) < this.acceptances;
   }
 
   accepted(): void {
@@ -113,34 +104,26 @@ export class Bisection {
     }
     const divided = suspect.subBatch.divide(new Set(named));
     suspect.guilty = true;
-    suspect.refusedAt ??= this.acceptances;
     if (divided) {
       this.#suspects.pop();
-      this.#push(divided[0], divided[1], suspect.refusedAt);
+      this.#push(divided[0], divided[1]);
     }
     return undefined;
   }
 
-  /**
-   * The sub-batch of `next` stays undecided, and others go first. Those with later points of its inputs stay behind it;
-   * behind a single point, only those with another value of its time.
-   */
+  /** The service failed on the sub-batch of `next`: others go first. Points of one input keep their order. */
   postpone(): void {
-    const first = this.#suspects.pop();
-    if (!first) return;
-    first.refusedAt ??= this.acceptances;
-    const [single] = first.subBatch.points === 1 ? first.subBatch.columns : [];
-    const inputs = new Set(single ? [] : first.subBatch.columns.map(({ input }) => input));
-    const isLater = ({ input, times }: SubBatchColumn) =>
-      inputs.has(input) || (input === single?.input && times.includes(single.times[0]!));
-    const behind = [first];
+    const inputs = new Set<InputId>();
+    const behind: Suspect[] = [];
     const others: Suspect[] = [];
     for (const suspect of this.#suspects.splice(0).toReversed()) {
       const { columns } = suspect.subBatch;
-      if (columns.some(isLater)) {
-        for (const { input } of columns) inputs.add(input);
-        behind.unshift(suspect);
-      } else others.unshift(suspect);
+      if (behind.length > 0 && !columns.some(({ input }) => inputs.has(input))) {
+        others.unshift(suspect);
+        continue;
+      }
+      for (const { input } of columns) inputs.add(input);
+      behind.unshift(suspect);
     }
     this.#suspects.push(...behind, ...others);
   }
@@ -149,14 +132,13 @@ export class Bisection {
   split(): void {
     const suspect = this.#suspects.pop();
     const halves = suspect?.subBatch.halves();
-    const refusedAt = suspect?.refusedAt;
-    if (halves) for (const subBatch of halves.reverse()) this.#suspects.push({ subBatch, guilty: false, refusedAt });
+    if (halves) for (const subBatch of [halves[1], halves[0]]) this.#suspects.push({ subBatch, guilty: false });
     else if (suspect) this.#suspects.push(suspect);
   }
 
-  #push(later: SubBatch, sooner: SubBatch, refusedAt: number | undefined): void {
-    const sibling = { subBatch: later, guilty: false, refusedAt };
-    this.#suspects.push(sibling, { subBatch: sooner, guilty: false, sibling, refusedAt });
+  #push(later: SubBatch, sooner: SubBatch): void {
+    const sibling = { subBatch: later, guilty: false };
+    this.#suspects.push(sibling, { subBatch: sooner, guilty: false, sibling });
   }
 }
 

@@ -175,14 +175,6 @@ export const uploadAblations: readonly Ablation[] = [
     name: "while the bad ones",
   },
   {
-    safeguard: "setting a refused point aside only where the service has accepted another request since",
-    file: "upload/failures/fault-search.ts",
-    code: "?? this.acceptances) < this.acceptances",
-    without: "?? this.acceptances) <= this.acceptances",
-    test: "integration/upload-rejects.test.ts",
-    name: "while a service refuses every request",
-  },
-  {
     safeguard: "counting new points that wait as backlog in the lag",
     file: "upload/window/prefetcher.ts",
     code: "    if (isBehind) {",
@@ -264,8 +256,8 @@ export const uploadAblations: readonly Ablation[] = [
   {
     safeguard: "releasing a refused retry while delivery is held",
     file: "upload/delivery/outcome-handler.ts",
-    code: 'else if (kind === "probe") disposition.park(inFlight, outcome.reason);',
-    without: 'else if (kind === "probe") return { ...hold(outcome.reason), again: inFlight };',
+    code: '      if (kind === "probe") disposition.park(inFlight, outcome.reason);\n',
+    without: '      if (kind === "probe") return { ...hold(outcome.reason), again: inFlight };\n',
     test: parked,
     name: "for ever",
     message: "points are not delivered",
@@ -369,8 +361,8 @@ export const uploadAblations: readonly Ablation[] = [
   {
     safeguard: "suspecting both halves of a refused request",
     file: "upload/failures/fault-search.ts",
-    code: "    this.#suspects.push(sibling, { subBatch: sooner,",
-    without: "    this.#suspects.push({ subBatch: sooner,",
+    code: "    this.#suspects.push(sibling, { subBatch: sooner, guilty: false, sibling });",
+    without: "    this.#suspects.push({ subBatch: sooner, guilty: false, sibling });",
     test: bisection,
   },
   {
@@ -383,14 +375,14 @@ export const uploadAblations: readonly Ablation[] = [
   {
     safeguard: "sending both halves of a request that is too large",
     file: "upload/failures/fault-search.ts",
-    code: "for (const subBatch of halves.reverse())",
-    without: "for (const subBatch of halves.slice(0, 1))",
+    code: "for (const subBatch of [halves[1], halves[0]])",
+    without: "for (const subBatch of [halves[0]])",
     test: bisection,
   },
   {
     safeguard: "keeping the search for named inputs in a refused part",
     file: "upload/failures/fault-search.ts",
-    code: "      this.#suspects.pop();\n      this.#push(divided[0], divided[1], suspect.refusedAt);\n    }\n    return undefined;",
+    code: "      this.#suspects.pop();\n      this.#push(divided[0], divided[1]);\n    }\n    return undefined;",
     without:
       "      this.#suspects.pop();\n      this.#suspects.push({ subBatch: divided[1], guilty: false });\n    }\n    return undefined;",
     test: bisection,
