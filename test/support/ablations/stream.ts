@@ -234,7 +234,7 @@ export const streamAblations: readonly Ablation[] = [
     safeguard: "fixing whether a series is late before it is published",
     file: "buffer/jetstream/forwarder.ts",
     code: "block.times[block.timeStarts[at]!]! <= floor",
-    without: "block.times[block.timeStarts[at]!]! <= (floor && this.#published.floor)",
+    without: "block.times[block.timeStarts[at]!]! <= (floor && this.#running.frames.floor)",
     test: terms,
   },
   {
