@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { parseDuration } from "../../src/lib/time/duration.ts";
 import { seed } from "../support/property.ts";
-import { type Footprint } from "../support/restartable-agent.ts";
+import type { Footprint } from "../support/restartable-agent.ts";
 import { soak } from "../support/soak.ts";
 import { soakFaults } from "../support/soak-faults.ts";
 

@@ -1,11 +1,11 @@
 // The settled frames, regardless of their positions in the stream. Stored under one key of the bucket.
 import { zstdCompressSync, zstdDecompressSync } from "node:zlib";
 import { z } from "zod";
-import { type KeyBucket } from "../../cluster/connection/jetstream.ts";
-import { type Loss } from "../../core/buffer.ts";
+import type { KeyBucket } from "../../cluster/connection/jetstream.ts";
+import type { Loss } from "../../core/buffer.ts";
 import { AgentError, isAgentError } from "../../core/errors.ts";
 import { epochMicros } from "../../core/point.ts";
-import { type Clock } from "../../core/runtime.ts";
+import type { Clock } from "../../core/runtime.ts";
 import { readStateFile, writeStateFile } from "../../lib/files/state-file.ts";
 import { RangeSet } from "../disk/counters/ranges.ts";
 import { epochKey, type FrameHeader, type StreamFrame } from "./stream-frame.ts";

@@ -1,12 +1,11 @@
 // What of the stream is free, leased, settled or lost: series of frames, and positions, which are message sequences.
-
-import { type StreamState } from "../../cluster/connection/jetstream.ts";
-import { type Lane } from "../../core/buffer.ts";
+import type { StreamState } from "../../cluster/connection/jetstream.ts";
+import type { Lane } from "../../core/buffer.ts";
 import { AgentError } from "../../core/errors.ts";
 import { lowerBound } from "../../lib/values/lists.ts";
 import { RangeSet } from "../disk/counters/ranges.ts";
-import { type StoredSettlement } from "./settled-frames.ts";
-import { type FrameHeader } from "./stream-frame.ts";
+import type { StoredSettlement } from "./settled-frames.ts";
+import type { FrameHeader } from "./stream-frame.ts";
 
 const free = 0;
 const leased = 1;

@@ -1,5 +1,4 @@
 // Saves new and changed metadata of the catalog at the service, in batches.
-
 import { unreachable } from "../../core/errors.ts";
 import type { InputId, SignalId } from "../../core/point.ts";
 import { checkGridMs, type Runtime } from "../../core/runtime.ts";

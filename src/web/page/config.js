@@ -1,5 +1,4 @@
 // The configuration in effect: each value, and the lines of the file where it is written.
-
 import {
   button,
   byId,

@@ -1,5 +1,4 @@
 // Certificates of servers that were refused, each with a button that trusts it.
-
 import { certificateFacts, fact } from "./discover-decision.js";
 import { button, byId, element, keyed, setHidden } from "./element.js";
 import { listRow } from "./figures.js";

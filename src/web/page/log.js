@@ -1,5 +1,4 @@
 // The latest lines of the log, with filters. They are kept here as the agent keeps them, so that filters need no request.
-
 import { button, byId, cells, element, keyed, setClass, setHidden, setText } from "./element.js";
 import { listRow, showChoices } from "./figures.js";
 import * as format from "./format.js";

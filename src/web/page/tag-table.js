@@ -1,6 +1,5 @@
 // The table of tags: search, filters, order and pages. Only the rows of the page exist and are asked for, so that ten
 // thousand tags cost the same as ten.
-
 import { byId, cells, element, keyed, setAttribute, setClass, setText, setTitle } from "./element.js";
 import { showChoices, showRange } from "./figures.js";
 import * as format from "./format.js";

@@ -23,7 +23,7 @@ import {
 import { type SegmentHeader, SegmentIndex, segmentHeaderBytes, writeSegmentHeader } from "../format/segment-file.ts";
 import { type Segment, SegmentReader, type TimestampPair } from "../segments/segment.ts";
 import { sealOf, writeSeal } from "../segments/segment-writer.ts";
-import { type UpkeepParts } from "./retention.ts";
+import type { UpkeepParts } from "./retention.ts";
 
 /** Temporary file of a compaction. If a crash leaves it behind, the next compaction removes it. */
 const compactionFile = "compaction.tmp";
