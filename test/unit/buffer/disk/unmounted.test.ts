@@ -38,6 +38,13 @@ function buffersOn(directory: string, integration = "plant", lock: (folder: stri
   return { clock, open, append };
 }
 
+/** Creates the folder `other` with one point of `input`. */
+async function makeOther(parent: { file(name: string): string }, input: string, integration?: string): Promise<void> {
+  const { open, append } = buffersOn(parent.file("other"), integration);
+  await using buffer = await open();
+  expect(await append(buffer, input, 1)).toBe("stored");
+}
+
 /** Replaces this folder with `other`. */
 function exchange(directory: string, parent: { file(name: string): string }): void {
   renameSync(directory, parent.file("elsewhere"));
@@ -75,11 +82,7 @@ test("an input that is first seen while the folder is unmounted keeps its name",
 test("a reader gets no points of another integration, also when the folder was replaced", async () => {
   using parent = temporaryFolder();
   const directory = parent.file("buffer");
-  const other = buffersOn(parent.file("other"), "factory");
-  {
-    await using buffer = await other.open();
-    expect(await other.append(buffer, "x", 1)).toBe("stored");
-  }
+  await makeOther(parent, "x", "factory");
   const { clock, open } = buffersOn(directory, "plant");
   await using buffer = await open();
   await using reader = await buffer.reader();
@@ -110,11 +113,7 @@ test.runIf(has.symbolicLinks && has.removalOfOpenFiles)(
 test("a block leased from the former folder settles nothing in the folder that replaced it", async () => {
   using parent = temporaryFolder();
   const directory = parent.file("buffer");
-  const other = buffersOn(parent.file("other"));
-  {
-    await using buffer = await other.open();
-    expect(await other.append(buffer, "a", 1)).toBe("stored");
-  }
+  await makeOther(parent, "a");
   // Afterwards both buffers have been opened equally often.
   const { clock, open, append } = buffersOn(directory);
   await (await open())[Symbol.asyncDispose]();
