@@ -1,5 +1,7 @@
+import { writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { configDefaults, defineConfig } from "vitest/config";
+import type { Reporter } from "vitest/node";
 import { longFiles, tierOf } from "./tiers.ts";
 
 const suite = (name: string, include: string[], extra: object = {}) => ({
@@ -11,6 +13,16 @@ const tier = tierOf(process.env);
 const peers = tier === "peers";
 const files = (folder: string) => [`test/${folder}/**/*${peers ? ".peer" : ""}.test.ts`];
 const notPeers = ["**/*.peer.test.ts", ...configDefaults.exclude];
+
+/** Results for `.ci/run`, which adds up those of several runs. */
+const results = process.env.TAGFERRY_RESULTS;
+/** What the results leave out: unhandled errors, and crashes of the process that runs a file. */
+const errorsOutsideOfTests: Reporter = {
+  onTestRunEnd(_modules, errors) {
+    const messages = errors.map(({ message, cause }) => cause?.message ?? message);
+    writeFileSync(`${results}.errors`, JSON.stringify(messages));
+  },
+};
 
 if (tier === "quick")
   process.stderr.write(
@@ -30,10 +42,7 @@ export default defineConfig({
     // memory and load libraries under test, so each has a process of its own.
     isolate: peers,
     passWithNoTests: true,
-    // Results for `.ci/run`, which adds up those of several runs.
-    reporters: process.env.TAGFERRY_RESULTS
-      ? ["default", ["json", { outputFile: process.env.TAGFERRY_RESULTS }]]
-      : ["default"],
+    reporters: results ? ["default", ["json", { outputFile: results }], errorsOutsideOfTests] : ["default"],
     projects: [
       suite("architecture", peers ? [] : ["test/architecture.test.ts"]),
       suite("unit", files("unit")),
