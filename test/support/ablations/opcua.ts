@@ -234,8 +234,8 @@ export const opcuaAblations: readonly Ablation[] = [
   },
   {
     safeguard: "replacing a subscription whose items the server may have created unnoticed",
-    file: "source/opcua/monitoring/monitoring.ts",
-    code: "      if (!signal.aborted) await this.#saveGroup(group, { begun: false });\n",
+    file: "source/opcua/monitoring/subscription-items.ts",
+    code: "      if (!signal.aborted) await this.#remember({ begun: false });\n",
     without: "",
     test: "integration/opcua-unreadable.test.ts",
     name: "at the server once",

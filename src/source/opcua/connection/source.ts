@@ -168,7 +168,7 @@ export function opcuaSource(options: OpcuaSourceOptions) {
         });
 
   /** Gaps of earlier connections that can still be filled. */
-  const leftOver = [...monitoring.divided()].flatMap(([items, state]) => backfill.begin(items, state));
+  const leftOver = monitoring.divided().flatMap(([items, state]) => backfill.begin(items, state));
   const kept = subscriptions.length > 0 && subscriptions.every(({ origin }) => origin === "kept");
   const recovery = recoveryOf(kept, history.memory);
 

@@ -1,10 +1,9 @@
 // Service calls for monitored items in batches.
 import type { Item } from "../nodes/items.ts";
 import type { Link } from "../session/link.ts";
-import type { SubscriptionRecord } from "../session/resumption.ts";
 import { attributes, type BatchSize, inBatches } from "../session/services.ts";
 import { orRefused } from "../stack/failure.ts";
-import type { Monitored } from "./sharing.ts";
+import type { Entry } from "./sharing.ts";
 
 export interface ItemCalling {
   readonly link: Link;
@@ -88,48 +87,32 @@ async function lengthen(calling: ItemCalling, created: readonly Created[], signa
     if (short[i] && statusCode.isGoodish()) short[i].size = revisedQueueSize;
 }
 
-/** The ids at the server. */
-export function idsOf(entries: SubscriptionRecord["items"]): number[] {
-  return entries.map(([, id]) => id);
-}
-
 /** Whether the server still has each item. If it refuses the call, it is assumed to have all. */
 export async function stillThere(
   { link, subscriptionId, batch }: ItemCalling,
-  ids: readonly number[],
+  entries: readonly Entry[],
   signal: AbortSignal,
 ): Promise<boolean[]> {
   const monitoringMode = link.ua.MonitoringMode.Reporting;
-  const looking = inBatches(ids, batch, async (part) => {
-    const request = { subscriptionId, monitoringMode, monitoredItemIds: [...part] };
+  const looking = inBatches(entries, batch, async (part) => {
+    const request = { subscriptionId, monitoringMode, monitoredItemIds: part.map(([, id]) => id) };
     return (await link.call("SetMonitoringMode", request, signal)).results ?? [];
   });
   const results = await orRefused(looking, signal);
-  return ids.map((_, i) => results?.[i]?.name !== "BadMonitoredItemIdInvalid");
+  return entries.map((_, i) => results?.[i]?.name !== "BadMonitoredItemIdInvalid");
 }
 
 /** An item that the server does not delete stays: its values are ignored. Rejects if the connection fails. */
 export async function deleteItems(
   { link, subscriptionId, batch }: ItemCalling,
-  ids: readonly number[],
+  entries: readonly Entry[],
   signal: AbortSignal,
 ): Promise<void> {
-  const deleting = inBatches(ids, batch, async (part) => {
-    const request = { subscriptionId, monitoredItemIds: [...part] };
+  const deleting = inBatches(entries, batch, async (part) => {
+    const request = { subscriptionId, monitoredItemIds: part.map(([, id]) => id) };
     return (await link.call("DeleteMonitoredItems", request, signal)).results ?? [];
   });
   await orRefused(deleting, signal);
-}
-
-/** Deletes items by their handles. Rejects with `SOURCE_*` if the connection fails. */
-export async function endItems(
-  { calling, monitored }: { readonly calling: ItemCalling; readonly monitored: Map<number, Monitored> },
-  handles: ReadonlyMap<number, unknown>,
-  signal: AbortSignal,
-): Promise<void> {
-  const ids = [...handles.keys()].flatMap((handle) => monitored.get(handle)?.entry[1] ?? []);
-  for (const handle of handles.keys()) monitored.delete(handle);
-  await deleteItems(calling, ids, signal);
 }
 
 function requested(
