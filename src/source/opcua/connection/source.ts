@@ -129,16 +129,13 @@ export function opcuaSource(options: OpcuaSourceOptions) {
       publisher?.acknowledge({ subscription: id, sequenceNumber });
     };
     const stream = subscription && !old ? "live" : "former";
-    let from = 0;
     // A value of an array is a reading of each tag that takes an element of it.
-    for (; values.length - from > mostAtOnce; from += mostAtOnce) {
-      const to = from + mostAtOnce;
-      const part = { items: items.slice(from, to), values: values.slice(from, to), unreported };
+    while (values.length > mostAtOnce) {
+      const part = { items: items.splice(0, mostAtOnce), values: values.splice(0, mostAtOnce), unreported };
       notifications.values(part, stream, backfill, () => {});
       await notifications.room(signal);
     }
-    const rest = from === 0 ? { items, values } : { items: items.slice(from), values: values.slice(from) };
-    notifications.values({ ...rest, unreported }, stream, backfill, () =>
+    notifications.values({ items, values, unreported }, stream, backfill, () =>
       backfill.remembered(() => void acknowledge()),
     );
   };
