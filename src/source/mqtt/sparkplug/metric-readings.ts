@@ -9,7 +9,7 @@ import type { MessageCounts } from "../reading/message-counts.ts";
 import type { Route } from "../reading/topic-router.ts";
 import { isInScope, type SparkplugTopic } from "../topics/sparkplug-topic.ts";
 import type { EdgeNode, KnownMetric } from "./edge-node.ts";
-import { elementsOf, type SparkplugMetric, type SparkplugPayload, scalarOf } from "./payload.ts";
+import { elementsOf, firstArrayType, type SparkplugMetric, type SparkplugPayload, scalarOf } from "./payload.ts";
 
 export interface ReadingSink {
   readonly readings: Reading[];
@@ -40,8 +40,9 @@ function wants({ tag, way }: Route, { name, device }: KnownMetric): boolean {
   return pattern.endsWith("*") ? name.startsWith(pattern.slice(0, -1)) : name === pattern;
 }
 
-/** Types of arrays follow the order of those of their elements, the first of which is 1. */
-const [booleanType, timeType, templateType, firstArrayType] = [11, 13, 19, 22];
+const booleanType = 11;
+const timeType = 13;
+const templateType = 19;
 
 /**
  * Whether a failure of the metric is one of an input of the tag. Of a template or an array, whose types are the highest,
@@ -91,13 +92,9 @@ export function readMetric(arrival: SparkplugMessage, metric: SparkplugMetric, k
   const elements = elementsOf(raw, datatype, arrival.room.elements);
   if (elements) {
     arrival.room.elements -= elements.length;
+    const type = datatype - firstArrayType + 1;
     for (const [i, element] of elements.entries())
-      push(
-        arrival,
-        metric,
-        node.declare(topic.device, `${known.name}/${i}`, undefined, datatype - firstArrayType + 1),
-        element,
-      );
+      push(arrival, metric, node.declare(topic.device, `${known.name}/${i}`, undefined, type), element);
   } else push(arrival, metric, known, scalarOf(raw, datatype));
 }
 

@@ -189,7 +189,8 @@ function* readFields(bytes: Uint8Array): Generator<Field> {
 
 /** Width of signed integers by datatype. They are sent as unsigned integers of that width or more. */
 const signedBits: Readonly<Record<number, number>> = { 1: 8, 2: 16, 3: 32, 4: 64 };
-/** Element types of array datatypes, starting at 22. */
+/** The first datatype of arrays. They follow the order of those of their elements, the first of which is 1. */
+export const firstArrayType = 22;
 const elementTypes: readonly NumberType[] = ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64"];
 const booleanArray = 32;
 const timeArray = 34;
@@ -211,7 +212,7 @@ export function elementsOf(raw: Scalar | object, datatype: number, most: number)
   const view = new DataView(raw.buffer, raw.byteOffset, raw.byteLength);
   const bound = Math.min(most, maxElements);
   if (datatype === booleanArray) return booleans(raw, view, bound);
-  const type = datatype === timeArray ? "u64" : elementTypes[datatype - 22];
+  const type = datatype === timeArray ? "u64" : elementTypes[datatype - firstArrayType];
   if (type === undefined) return undefined;
   const { bytes, read } = numberTypes[type];
   if (raw.length / bytes > bound) return undefined;
