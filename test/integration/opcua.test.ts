@@ -3,12 +3,12 @@ import { join } from "node:path";
 import { StatusCodes } from "node-opcua-client";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { BrowsedNode } from "../../src/core/commissioning.ts";
+import { epochMicros } from "../../src/core/point.ts";
+import { systemClock } from "../../src/lib/time/clock.ts";
 import { browseOpcua } from "../../src/source/opcua/browse/browse.ts";
 import { trustCertificate } from "../../src/source/opcua/certificates/trust.ts";
 import { opcuaDriver } from "../../src/source/opcua/driver.ts";
-import { loadStack } from "../../src/source/opcua/stack/stack.ts";
 import { eventually } from "../support/eventually.ts";
-import { putKey } from "../support/opcua-key.ts";
 import { lineNamespace, type OpcuaServer, opcuaServer, refuseService, user } from "../support/opcua-server.ts";
 import { collect, openOpcuaSource, openTrusting } from "../support/opcua-source.ts";
 import { expectMode } from "../support/platform.ts";
@@ -346,34 +346,20 @@ test.each(["BadServiceUnsupported", "BadTooManySubscriptions"] as const)(
 );
 
 test("from 30 days before the agent's own certificate ends, the log warns of it at each connection", async () => {
-  const stack = await loadStack(testRuntime().log);
+  const dir = folder.file("ending");
+  const connect = async (runtime = testRuntime()) => {
+    const options = { url: server.url, ...insecure };
+    await using source = await openOpcuaSource({ stateDir: dir, options, tags: [node("Temp")], runtime });
+    return Date.parse(String(source.details?.()["certificateValidTo"])) * 1_000;
+  };
+  const end = await connect();
   const warnings = async (days: number) => {
-    const dir = folder.file(`ends-in-${days}`);
-    const rootFolder = join(dir, "pki");
-    await putKey("agent", rootFolder);
-    const store = new stack.CertificateStore({
-      rootFolder,
-      automaticallyAcceptUnknownCertificate: false,
-      keySize: 3072,
-      disableFileWatchers: true,
-    });
-    await store.initialize();
-    await store.createSelfSignedCertificate({
-      applicationUri: "urn:test:tagferry:test",
-      dns: ["localhost"],
-      outputFile: join(rootFolder, "own/certs/client_certificate.pem"),
-      subject: "/CN=tagferry",
-      startDate: new Date(),
-      validity: days,
-    });
-    await store.dispose();
-    const runtime = testRuntime();
-    const connect = () =>
-      openOpcuaSource({ stateDir: dir, options: { url: server.url, ...insecure }, tags: [node("Temp")], runtime });
-    for (const _ of [1, 2]) await (await connect())[Symbol.asyncDispose]();
+    const now = () => epochMicros(end - days * 86_400e6);
+    const runtime = testRuntime({ clock: { ...systemClock(), now } });
+    for (const _ of [1, 2]) await connect(runtime);
     return runtime.lines.filter(({ message }) => message === "own certificate ends soon");
   };
+  expect(await warnings(31)).toEqual([]);
   const ends = { level: "warn", fields: expect.objectContaining({ validTo: expect.stringMatching(/^20/) }) };
   expect(await warnings(29)).toMatchObject([ends, ends]);
-  expect(await warnings(31)).toEqual([]);
 });

@@ -42,7 +42,7 @@ export async function openOpcua(config: OpcuaConfig, runtime: Runtime, signal: A
   const warnings = warningsAbout(endpoint, options);
   for (const warning of warnings) log.warn({ url: options.url, warning }, "insecure connection");
   const validTo = pki.validTo.toISOString();
-  if (pki.validTo.getTime() < Date.now() + certificateWarningMs)
+  if (pki.validTo.getTime() < runtime.clock.now() / 1_000 + certificateWarningMs)
     log.warn({ certificate: pki.certificateFile, validTo }, "own certificate ends soon");
   const digest = connectionDigest(linkOptions, endpoint);
   const shared = config.identity === undefined ? undefined : { user: userDigest(linkOptions, endpoint) };
