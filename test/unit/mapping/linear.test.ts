@@ -1,7 +1,7 @@
 // Scale and offset: decimals stay exact, and integers of any size are rounded once.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { Linear } from "../../../src/mapping/convert.ts";
+import { Linear } from "../../../src/lib/values/linear.ts";
 import { runs } from "../../support/property.ts";
 
 test("a scale of a power of ten leaves no binary rounding error", () => {

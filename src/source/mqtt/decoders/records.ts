@@ -3,6 +3,7 @@ import { z } from "zod";
 import type { EpochMicros } from "../../../core/point.ts";
 import { type CellReader, csvRows } from "../../../lib/values/csv.ts";
 import { parseDecimal } from "../../../lib/values/decimal-text.ts";
+import { Linear } from "../../../lib/values/linear.ts";
 import { ElementList, jsonDocument, lineCount, PayloadError, sample, utf8, withPoint } from "./payload.ts";
 
 export interface CsvOptions {
@@ -145,13 +146,10 @@ const record = z.object({
 /** A record with any base, valid or not. */
 const withBases = z.record(z.string(), z.unknown()).refine((each) => "bn" in each || "bt" in each || "bv" in each);
 
-/** `value + base` with the decimals of the longer one: 0.2 and 0.1 give 0.3. A bigint is beyond the exact range. */
+/** Adds the base, without binary rounding errors. A bigint is beyond the exact range of doubles. */
 function withBase(value: unknown, base: number): unknown {
   if (base === 0 || (typeof value !== "number" && typeof value !== "bigint")) return value;
-  const sum = Number(value) + base;
-  const terms = [String(value), String(base)];
-  if (terms.some((term) => term.includes("e"))) return sum;
-  return Number(sum.toFixed(Math.max(...terms.map((term) => term.split(".")[1]?.length ?? 0))));
+  return new Linear(1, base).apply(Number(value));
 }
 
 /** Smaller times are relative to now, in seconds (RFC 8428, 4.5.3). */
