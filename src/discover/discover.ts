@@ -4,7 +4,7 @@ import type { z } from "zod";
 import { configIssues } from "../config/load.ts";
 import { formatIssue } from "../config/nodes/issue.ts";
 import type { BrowsedNode, ExploredNode, KnownCertificate } from "../core/commissioning.ts";
-import { errorCodes, isAgentError, reasonOf, remedyOf } from "../core/errors.ts";
+import { codeOf, errorCodes, isAgentError, reasonOf, remedyOf } from "../core/errors.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Source } from "../core/source.ts";
 import { deadline, orAbort } from "../lib/flow/abort.ts";
@@ -238,8 +238,7 @@ export function openDiscover(parts: DiscoverParts, runtime: Runtime) {
         return failed(422, `no answer within ${withinMs / 1_000} s`, "the device may be overloaded");
       if (!isChange && signal.aborted) return failed(410, "the page has left");
       if (!isAgentError(error)) {
-        const code = error instanceof Error && "code" in error ? error.code : undefined;
-        if (typeof code !== "string" || !(error instanceof Error)) throw error;
+        if (typeof codeOf(error) !== "string") throw error;
         return failed(422, withoutSecrets(reasonOf(error)), remedyOf(error));
       }
       const issues = configIssues(error).map(formatIssue);

@@ -17,7 +17,7 @@ export type Decision =
 type ShownCertificate = Pick<KnownCertificate, "sha256" | "thumbprint" | "subject" | "validFrom" | "validTo">;
 
 /** An address, with what a person has typed and decided. */
-export interface Contact extends Pick<OpenRequest, Exclude<keyof OpenRequest, "source" | "url">> {
+export interface Contact extends Omit<OpenRequest, "source"> {
   readonly url: string;
 }
 
@@ -50,7 +50,7 @@ export async function undecided(
   return plain.passwordInClear === true ? { kind: "clearPassword" } : await comparison(plain, trust, known);
 }
 
-/** Undefined: the person has compared exactly this certificate, or none and the agent trusts it. */
+/** Undefined: the person has compared exactly this certificate, or has compared none and the agent trusts this one. */
 async function comparison(
   { certificate: thumbprint, sha256 = "", subject = "", validFrom = "", validTo = "" }: OfferedEndpoint,
   trust: string | undefined,
