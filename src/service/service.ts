@@ -11,7 +11,7 @@ import type { LocalServiceOptions } from "./config/options.ts";
 import { callAdmission } from "./http/admission.ts";
 import { codedFor } from "./http/content-coding.ts";
 import { authentication, signingKey, TokenSigner } from "./http/credentials.ts";
-import { credentialRefusal } from "./http/guess-brake.ts";
+import { credentialBrake } from "./http/guess-brake.ts";
 import { answeredCrossOrigin, type Listener, openListener, type ServerCertificate } from "./http/listener.ts";
 import { HttpRefusal, refuse, send } from "./http/messages.ts";
 import { rpcEndpoint } from "./http/rpc-endpoint.ts";
@@ -33,14 +33,14 @@ export async function openService(options: LocalServiceOptions, runtime: Runtime
   const traffic = new Traffic();
   const signer = new TokenSigner(await signingKey(options.data));
   const origin = () => listener.origin;
-  const refuse = credentialRefusal(runtime);
+  const brake = credentialBrake(runtime);
   const admission = callAdmission(runtime.clock, options.throttle);
-  const tokens = { options, runtime, signer, refuse, admission, origin };
+  const tokens = { options, runtime, signer, brake, admission, origin };
   const rpc = rpcEndpoint({
     options,
     runtime,
     authenticate: authentication({ integrations: options.integrations, signer, clock: runtime.clock, origin }),
-    refuse,
+    brake,
     admission,
     traffic,
     store,

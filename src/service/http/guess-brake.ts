@@ -76,10 +76,10 @@ function networkOf(address: string): string {
 }
 
 /** Resolves when a 401 may be sent. Rejects with `HttpRefusal` 429 if too many wait, or if the client disconnects. */
-export type CredentialRefusal = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+export type CredentialBrake = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
 
 /** Logs and delays refusals of wrong passwords and client secrets. */
-export function credentialRefusal(runtime: Runtime): CredentialRefusal {
+export function credentialBrake(runtime: Runtime): CredentialBrake {
   const log = new RateLimitedLog(runtime);
   const brake = new GuessBrake(runtime.clock);
   return async (request, response) => {

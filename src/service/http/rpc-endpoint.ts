@@ -22,7 +22,7 @@ import type { StoreThreads } from "../worker/store-threads.ts";
 import type { CallAdmission } from "./admission.ts";
 import { codedFor } from "./content-coding.ts";
 import { type Authenticate, basicCredentials } from "./credentials.ts";
-import type { CredentialRefusal } from "./guess-brake.ts";
+import type { CredentialBrake } from "./guess-brake.ts";
 import { lateOutcomes, outcomeKey, withId } from "./late-outcomes.ts";
 import {
   checkContentType,
@@ -42,7 +42,7 @@ interface RpcEndpointParts {
   readonly options: LocalServiceOptions;
   readonly runtime: Runtime;
   readonly authenticate: Authenticate;
-  readonly refuse: CredentialRefusal;
+  readonly brake: CredentialBrake;
   readonly admission: CallAdmission;
   readonly traffic: Traffic;
   readonly store: StoreThreads;
@@ -59,7 +59,7 @@ const unreadMs = 60_000;
 /** A client that reads more slowly than this, after `unreadMs`, holds memory that other responses need. */
 const slowestBytesPerMs = 32;
 
-export function rpcEndpoint({ options, runtime, authenticate, refuse, admission, traffic, store }: RpcEndpointParts) {
+export function rpcEndpoint({ options, runtime, authenticate, brake, admission, traffic, store }: RpcEndpointParts) {
   const { clock } = runtime;
   const late = lateOutcomes(clock);
   let faultPlan = new FaultPlan(options.faults ?? []);
@@ -89,7 +89,7 @@ export function rpcEndpoint({ options, runtime, authenticate, refuse, admission,
     const caller = authenticate(request);
     if (!caller) {
       // Only wrong passwords are delayed; tokens cannot be guessed.
-      if (basicCredentials(request.headers.authorization)) await refuse(request, response);
+      if (basicCredentials(request.headers.authorization)) await brake(request, response);
       throw unauthorized(request);
     }
     checkContentType(request, "application/json");

@@ -5,7 +5,7 @@ import { sameText } from "../../lib/text/without-secrets.ts";
 import type { LocalServiceOptions } from "../config/options.ts";
 import type { CallAdmission } from "./admission.ts";
 import { basicCredentials, isOwnAudience, type TokenSigner } from "./credentials.ts";
-import type { CredentialRefusal } from "./guess-brake.ts";
+import type { CredentialBrake } from "./guess-brake.ts";
 import { checkContentType, checkDeclaredBody, continueIfAsked, HttpRefusal, readBody, sendJson } from "./messages.ts";
 
 /** The specification says "about 2 hours"; clients use `expires_in`. */
@@ -16,7 +16,7 @@ interface TokenEndpointParts {
   readonly options: LocalServiceOptions;
   readonly runtime: Runtime;
   readonly signer: TokenSigner;
-  readonly refuse: CredentialRefusal;
+  readonly brake: CredentialBrake;
   readonly admission: CallAdmission;
   /** Address of the service, `http://host:port`. */
   readonly origin: () => string;
@@ -24,7 +24,7 @@ interface TokenEndpointParts {
 
 /** Responds, or rejects with `HttpRefusal`. */
 export async function answerTokenRequest(
-  { options, runtime, signer, refuse, admission, origin }: TokenEndpointParts,
+  { options, runtime, signer, brake, admission, origin }: TokenEndpointParts,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
@@ -35,7 +35,7 @@ export async function answerTokenRequest(
   const integration = options.integrations.find(({ clientId }) => clientId === given?.clientId);
   const same = sameText(integration?.clientSecret?.reveal() ?? "", given?.clientSecret ?? "");
   if (!given || !integration?.clientSecret || !same) {
-    await refuse(request, response);
+    await brake(request, response);
     throw new HttpRefusal(401, "access_denied", "Unauthorized");
   }
   // After checking the secret, so that others cannot use up the client's requests.

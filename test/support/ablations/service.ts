@@ -40,7 +40,7 @@ export const serviceAblations: readonly Ablation[] = [
   {
     safeguard: "delaying refusals of wrong passwords",
     file: "service/http/rpc-endpoint.ts",
-    code: "      if (basicCredentials(request.headers.authorization)) await refuse(request, response);\n",
+    code: "      if (basicCredentials(request.headers.authorization)) await brake(request, response);\n",
     without: "",
     test: brake,
     name: "of many wrong passwords",
@@ -49,7 +49,7 @@ export const serviceAblations: readonly Ablation[] = [
     safeguard: "accepting the right password before the delay",
     file: "service/http/rpc-endpoint.ts",
     code: "    if (!caller) {\n",
-    without: "    await refuse(request, response);\n    if (!caller) {\n",
+    without: "    await brake(request, response);\n    if (!caller) {\n",
     test: brake,
     name: "the right password is",
     message: "socket hang up",
@@ -66,7 +66,7 @@ export const serviceAblations: readonly Ablation[] = [
   {
     safeguard: "delaying refusals of wrong client secrets",
     file: "service/http/token-endpoint.ts",
-    code: "    await refuse(request, response);\n",
+    code: "    await brake(request, response);\n",
     without: "",
     test: brake,
     name: "wrong secrets of a client",
