@@ -47,8 +47,9 @@ export class Prefetcher {
   #news: readonly [number, number] = [0, 0];
   #unsendable: Unsendable[] = [];
   #hasAll = false;
-  /** Since when new points stay in the buffer for lack of room, and when they were all leased, in monotonic milliseconds. */
+  /** Since when new points stay in the buffer for lack of room. */
   #behindSince: EpochMicros | undefined;
+  /** When all of them were leased, in monotonic milliseconds. */
   #caughtUpAt: number | undefined;
 
   constructor(parts: PrefetcherParts) {
