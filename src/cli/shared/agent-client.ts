@@ -6,7 +6,7 @@ import { controlTokenIn, controlTokenName } from "../../agent/process/control-to
 import { type AgentPlace, agentPlace } from "../../config/agent-place.ts";
 import { lineIn } from "../../config/files/environment.ts";
 import type { Config } from "../../config/format/config.ts";
-import { AgentError, isAgentError, reasonOf } from "../../core/errors.ts";
+import { AgentError, codeOf, isAgentError, reasonOf } from "../../core/errors.ts";
 import { attempt } from "../../lib/flow/attempt.ts";
 import { bytesOf } from "../../lib/flow/bytes-of.ts";
 import { hostInUrl, leavesMachine } from "../../lib/network/listen.ts";
@@ -198,11 +198,11 @@ function causeOf(error: unknown, withinMs: number): string {
   if (!(error instanceof Error)) return String(error);
   if (error.name === "TimeoutError") return `nothing came within ${span(withinMs)}`;
   const { cause } = error;
-  if (cause instanceof Error && "code" in cause && cause.code === "ERR_SSL_WRONG_VERSION_NUMBER")
-    return "it does not speak TLS; then its address begins with http://";
+  const code = String(codeOf(cause));
+  if (code === "ERR_SSL_WRONG_VERSION_NUMBER") return "it does not speak TLS; then its address begins with http://";
   if (cause instanceof Error && cause.message === "other side closed")
     return "it may speak TLS; then its address begins with https://";
-  if (cause instanceof Error && "code" in cause && untrusted.test(String(cause.code)))
+  if (untrusted.test(code))
     return `its certificate is not trusted (${reasonOf(cause)}); --ca-file names it, or its authority`;
   return cause instanceof Error && cause.message !== "" ? cause.message : error.message;
 }

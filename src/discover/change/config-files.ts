@@ -6,7 +6,7 @@ import { type Environment, packaged } from "../../config/files/environment.ts";
 import type { Config } from "../../config/format/config.ts";
 import { loadConfig } from "../../config/load.ts";
 import { shownLine } from "../../config/nodes/excerpt.ts";
-import { AgentError } from "../../core/errors.ts";
+import { AgentError, codeOf } from "../../core/errors.ts";
 import { fileProblem, withSlashes } from "../../lib/files/paths.ts";
 import { definesSource } from "./add-tags.ts";
 
@@ -67,7 +67,7 @@ export async function textOf(file: string): Promise<string | undefined> {
   try {
     return await readFile(file, "utf8");
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
+    if (codeOf(error) === "ENOENT") return undefined;
     throw error;
   }
 }

@@ -1,6 +1,6 @@
 // Listens on an address, and says which hosts are this machine.
 import type { Server } from "node:net";
-import { AgentError } from "../../core/errors.ts";
+import { AgentError, codeOf } from "../../core/errors.ts";
 import type { ListenAddress } from "../values/fields.ts";
 
 const reasons: Readonly<Record<string, string>> = {
@@ -18,8 +18,7 @@ export async function listen(server: Server, { host, port }: ListenAddress, what
       server.listen({ host, port }, resolve);
     });
   } catch (cause) {
-    const code = cause instanceof Error && "code" in cause ? String(cause.code) : "";
-    const why = reasons[code] ?? String(cause);
+    const why = reasons[String(codeOf(cause))] ?? String(cause);
     throw new AgentError("PORT_IN_USE", `${what} ${hostInUrl(host)}:${port}: ${why}`, { cause });
   }
   const address = server.address();
