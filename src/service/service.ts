@@ -9,13 +9,11 @@ import { loadPageFiles, loadPlotFiles, type PageFile } from "../lib/network/page
 import type { Fault } from "./config/fault.ts";
 import type { LocalServiceOptions } from "./config/options.ts";
 import { callAdmission } from "./http/admission.ts";
-import { codedFor } from "./http/content-coding.ts";
-import { authentication, signingKey, TokenSigner } from "./http/credentials.ts";
+import { answerTokenRequest, authentication, signingKey, TokenSigner } from "./http/credentials.ts";
 import { credentialBrake } from "./http/guess-brake.ts";
 import { answeredCrossOrigin, type Listener, openListener, type ServerCertificate } from "./http/listener.ts";
-import { HttpRefusal, refuse, send } from "./http/messages.ts";
+import { HttpRefusal, refuse, send, sendCoded } from "./http/messages.ts";
 import { rpcEndpoint } from "./http/rpc-endpoint.ts";
-import { answerTokenRequest } from "./http/token-endpoint.ts";
 import { metricsText, metricsType, Traffic } from "./http/traffic.ts";
 import { openStoreThreads, type StoreThreads } from "./worker/store-threads.ts";
 
@@ -144,8 +142,7 @@ function page({ type, body }: PageFile): Route {
       "x-content-type-options": "nosniff",
       "referrer-policy": "no-referrer",
     };
-    const coded = await codedFor(request, body);
-    send(response, 200, { ...headers, ...coded.headers }, coded.body);
+    await sendCoded(request, response, headers, body);
   };
 }
 

@@ -3,8 +3,8 @@
 import { isInputId } from "../../core/point.ts";
 import { type Steps, stepWork } from "../../lib/flow/in-slices.ts";
 import { parseTimestamp } from "../../wire/timestamp.ts";
-import { type EncodedBlock, RunEncoder } from "../store/encoded-run.ts";
-import { FrameTimes } from "./frame-times.ts";
+import { type EncodedBlock, RunEncoder } from "../store/point-run.ts";
+import { EncodedFrame, FrameTimes } from "./check-frame.ts";
 import {
   closeBrace,
   closeBracket,
@@ -16,15 +16,6 @@ import {
   skipSpace,
   skipValue,
 } from "./json-bytes.ts";
-
-/** The valid data frame of a request as blocks. The next `readInsert` invalidates it. */
-export class EncodedFrame {
-  readonly series: ReadonlyMap<string, readonly EncodedBlock[]>;
-
-  constructor(series: ReadonlyMap<string, readonly EncodedBlock[]>) {
-    this.series = series;
-  }
-}
 
 /** The request with an `EncodedFrame` in `params.data`. Undefined: not supported. Reads one request at a time. */
 export function* readInsert(body: Buffer): Steps<Readonly<Record<string, unknown>> | undefined> {

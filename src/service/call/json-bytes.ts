@@ -1,4 +1,5 @@
 // Skips JSON values in bytes without parsing them, and finds the method and id of a request.
+import { attempt } from "../../lib/flow/attempt.ts";
 
 export const quote = 0x22;
 const backslash = 0x5c;
@@ -92,10 +93,6 @@ export function scanEnvelope(body: Buffer): RequestEnvelope {
 
 /** The text of a JSON string. Undefined: not a string. */
 function textOf(body: Buffer, from: number, end: number): string | undefined {
-  try {
-    const value: unknown = JSON.parse(body.toString("utf8", from, end));
-    return typeof value === "string" ? value : undefined;
-  } catch {
-    return undefined;
-  }
+  const value: unknown = attempt(() => JSON.parse(body.toString("utf8", from, end)));
+  return typeof value === "string" ? value : undefined;
 }

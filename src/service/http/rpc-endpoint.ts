@@ -20,7 +20,6 @@ import type { LocalServiceOptions } from "../config/options.ts";
 import { methodOf, onlyReads } from "../method/dispatch.ts";
 import type { StoreThreads } from "../worker/store-threads.ts";
 import type { CallAdmission } from "./admission.ts";
-import { codedFor } from "./content-coding.ts";
 import { type Authenticate, basicCredentials } from "./credentials.ts";
 import type { CredentialBrake } from "./guess-brake.ts";
 import { lateOutcomes, outcomeKey, withId } from "./late-outcomes.ts";
@@ -32,6 +31,7 @@ import {
   HttpRefusal,
   readBody,
   send,
+  sendCoded,
   sendJson,
   tooLarge,
   within,
@@ -164,9 +164,8 @@ export function rpcEndpoint({ options, runtime, authenticate, brake, admission, 
     if (fault("garbage")) sendJson(response, 200, '{"jsonrpc":"2.0","id":', headers);
     else if (answered === undefined) send(response, 204, headers, undefined);
     else {
-      const coded = await codedFor(request, answered);
-      sendJson(response, 200, coded.body, { ...headers, ...coded.headers });
-      limitReading(coded.body.length, response, gone);
+      const sent = await sendCoded(request, response, { "content-type": "application/json", ...headers }, answered);
+      limitReading(sent, response, gone);
     }
   }
 

@@ -1,4 +1,5 @@
 // Executes a JSON-RPC request: parses it, finds the method, checks rights, calls, and serialises the response.
+import { attempt } from "../../lib/flow/attempt.ts";
 import type { Steps } from "../../lib/flow/in-slices.ts";
 import { rpcErrors } from "../../wire/json-rpc.ts";
 import { grantOf, isSince, type Method, methods, renamedMethods, type ServedVersion } from "../../wire/method.ts";
@@ -6,11 +7,9 @@ import { readInsert } from "../call/insert-reader.ts";
 import { checkShape, isGiven, isRecord, type Members, type MethodCall, type MethodHandler } from "../call/params.ts";
 import { Faults, invalidParams, RpcFault } from "../call/rpc-fault.ts";
 import type { ServiceStore } from "../store/store.ts";
-import { connectSignals, disconnectSignals } from "./connect.ts";
-import { selectDataFrame } from "./data-frame.ts";
 import { evaluate } from "./evaluate.ts";
-import { insert, publishSignals, saveSignals } from "./save.ts";
-import { selectItems, selectSignals } from "./select.ts";
+import { connectSignals, disconnectSignals, insert, publishSignals, saveSignals } from "./save.ts";
+import { selectDataFrame, selectItems, selectSignals } from "./select.ts";
 
 /** A request as the HTTP layer passes it on. */
 export interface RpcInput extends Pick<MethodCall, "caller" | "version" | "now" | "refusedInputs"> {
@@ -163,10 +162,5 @@ function named(params: unknown, positions: readonly string[]): Members {
 
 /** Whether the scanned text of an id is valid JSON. */
 function echoable(id: string): boolean {
-  try {
-    JSON.parse(id);
-    return true;
-  } catch {
-    return false;
-  }
+  return attempt(() => JSON.parse(id)) !== undefined;
 }

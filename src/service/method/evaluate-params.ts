@@ -2,8 +2,7 @@
 import { resourceIdPattern } from "../../wire/signal-view.ts";
 import { isGiven, isRecord, type Members, type MethodCall, readInteger } from "../call/params.ts";
 import { itemFields } from "../query/filter.ts";
-import { constants, type Formula, namesIn, parseFormula } from "../query/formula.ts";
-import { FormulaError } from "../query/formula-tokens.ts";
+import { constants, type Formula, FormulaError, namesIn, parseFormula } from "../query/formula.ts";
 import { readResourceQuery } from "../query/resource-query.ts";
 import type { ItemRecord } from "../store/resource.ts";
 

@@ -8,7 +8,6 @@ import { buildFrame, type Column } from "../query/frame-builder.ts";
 import { maxStateBuckets, rollUp, stateTimes, tooManyBuckets } from "../query/rollup.ts";
 import { holdOf } from "../store/resource.ts";
 import type { ServiceStore } from "../store/store.ts";
-import { lastOf } from "./data-frame.ts";
 import {
   type Group,
   type ItemAggregation,
@@ -47,7 +46,8 @@ export function evaluate(call: MethodCall): object {
   const frame = buildFrame(
     [...aliases]
       .filter((alias) => query.series === undefined || query.series.has(alias))
-      .map((alias) => lastOf(present(alias, starts, column(alias)), query.last)),
+      .map((alias) => present(alias, starts, column(alias))),
+    query.last,
   );
   const included = new Map(items.map(({ item }) => [item.id, item]));
   return answers.ofFrame(frame, -1, [...included.values()]);

@@ -7,7 +7,38 @@
 // give 1 or 0, and any value except 0 is true. A missing value is NaN, which also makes results and comparisons NaN. A
 // conditional depends only on its condition and the chosen value. `round` rounds halves away from zero.
 
-import { FormulaError, type Token, tokenPlace, tokens } from "./formula-tokens.ts";
+/** The message is for the author of the formula. */
+export class FormulaError extends Error {
+  override readonly name = "FormulaError";
+}
+
+interface Token {
+  readonly text: string;
+  /** Position of its first character, counted from 1. */
+  readonly at: number;
+}
+
+const token =
+  /\s*(\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|[A-Za-z_]\w*|\*\*|[=!<>]=|&&|\|\||[-+*/%(),<>!?:])/y;
+
+/** Numbers, names and symbols. */
+function tokens(text: string): Token[] {
+  const found: Token[] = [];
+  const end = text.trimEnd().length;
+  token.lastIndex = 0;
+  while (token.lastIndex < end) {
+    const at = token.lastIndex;
+    const match = token.exec(text);
+    if (!match) throw new FormulaError(`is not understood at ${JSON.stringify(text.slice(at).trim().slice(0, 20))}`);
+    const [, part = ""] = match;
+    found.push({ text: part, at: token.lastIndex - part.length + 1 });
+  }
+  return found;
+}
+
+function tokenPlace({ text, at }: Token): string {
+  return `${JSON.stringify(text)} at character ${at}`;
+}
 
 export type Formula =
   | { readonly kind: "number"; readonly value: number }

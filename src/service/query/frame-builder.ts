@@ -4,7 +4,7 @@ import type { DataFrame } from "../../wire/results.ts";
 import { formatTimestamp } from "../../wire/timestamp.ts";
 import { emptyMap } from "../call/params.ts";
 import { invalidParams } from "../call/rpc-fault.ts";
-import type { BlockColumns } from "../store/point-block.ts";
+import type { BlockColumns } from "../store/block-format.ts";
 
 export interface Column {
   readonly key: string;
@@ -36,8 +36,9 @@ export class CellBudget {
   }
 }
 
-/** Throws -32602 at `data` if the frame would be too large. */
-export function buildFrame(columns: readonly Column[]): DataFrame {
+/** The last `last` values of each column; all, if undefined. Throws -32602 at `data` if the frame would be too large. */
+export function buildFrame(whole: readonly Column[], last?: number): DataFrame {
+  const columns = last === undefined ? whole : whole.map((column) => lastOf(column, last));
   const times = unionOf(columns);
   if (times.length * columns.length > maxCells)
     throw invalidParams(
@@ -59,6 +60,10 @@ export function buildFrame(columns: readonly Column[]): DataFrame {
     series[key] = cells;
   }
   return { times: Array.from(times, (time) => formatTimestamp(epochMicros(time))), series };
+}
+
+function lastOf({ key, times, values }: Column, last: number): Column {
+  return { key, times: Array.from(times).slice(-last), values: Array.from(values).slice(-last) };
 }
 
 function unionOf(columns: readonly Column[]): Float64Array {

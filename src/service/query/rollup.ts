@@ -1,7 +1,7 @@
 // Aggregates points into buckets: statistics of numbers, and durations of states.
 import { rollupColumns } from "../../wire/results.ts";
 import { invalidParams, type RpcFault } from "../call/rpc-fault.ts";
-import type { BlockColumns } from "../store/point-block.ts";
+import type { BlockColumns } from "../store/block-format.ts";
 import { holdOf, type ItemRecord } from "../store/resource.ts";
 import type { ServiceStore } from "../store/store.ts";
 import type { BucketOf, TimeSpan } from "./buckets.ts";

@@ -14,7 +14,13 @@
 //   …       values: count; floats, or value × 10^decimals or its difference to the previous one, minus the lowest
 //
 // On an even grid, a point takes as many bits as the range of its values needs: 8 for 256 steps of a decimal.
-import type { BlockColumns } from "./point-block.ts";
+
+/** Points by strictly ascending time, in columns of equal length. */
+export interface BlockColumns {
+  /** Microseconds since the epoch. */
+  readonly times: Float64Array;
+  readonly values: Float64Array;
+}
 
 const maxBlockPoints = 1_024;
 const headerBytes = 48;

@@ -3,9 +3,8 @@
 // merged, since that would take most of the time of a large insert.
 import type { DatabaseSync } from "node:sqlite";
 import { lowerBound } from "../../lib/values/lists.ts";
-import { decodePoints } from "./block-format.ts";
-import { decodedRun, type EncodedBlock, encodedBlocks } from "./encoded-run.ts";
-import { type BlockColumns, fullBlock, mergeColumns, sliceColumns } from "./point-block.ts";
+import { type BlockColumns, decodePoints } from "./block-format.ts";
+import { decodedRun, type EncodedBlock, encodedBlocks, fullBlock, mergeColumns, sliceColumns } from "./point-run.ts";
 
 export const pointTables = `
   CREATE TABLE IF NOT EXISTS block (

@@ -5,7 +5,8 @@ import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { AgentError, codeOf, isAgentError, reasonOf, remedyOf } from "../../core/errors.ts";
 import { makeFolders } from "../../lib/files/paths.ts";
 import { lowerBound } from "../../lib/values/lists.ts";
-import { type BlockColumns, joinedBlocks, mergeColumns, sliceColumns } from "./point-block.ts";
+import type { BlockColumns } from "./block-format.ts";
+import { joinedBlocks, mergeColumns, sliceColumns } from "./point-run.ts";
 import { type PointStore, pointStore, pointTables } from "./point-store.ts";
 import { type ResourceStore, resourceStore, resourceTables } from "./resource-store.ts";
 

@@ -65,7 +65,7 @@ export const serviceAblations: readonly Ablation[] = [
   },
   {
     safeguard: "delaying refusals of wrong client secrets",
-    file: "service/http/token-endpoint.ts",
+    file: "service/http/credentials.ts",
     code: "    await brake(request, response);\n",
     without: "",
     test: brake,
@@ -73,7 +73,7 @@ export const serviceAblations: readonly Ablation[] = [
   },
   {
     safeguard: "counting token requests only after the secret was verified",
-    file: "service/http/token-endpoint.ts",
+    file: "service/http/credentials.ts",
     code: '  const same = sameText(integration?.clientSecret?.reveal() ?? "", given?.clientSecret ?? "");\n',
     without:
       '  admission.admitToken(integration?.id ?? "");\n  const same = sameText(integration?.clientSecret?.reveal() ?? "", given?.clientSecret ?? "");\n',
@@ -184,7 +184,7 @@ export const serviceAblations: readonly Ablation[] = [
   {
     safeguard: "cutting off clients that read a large answer too slowly",
     file: "service/http/rpc-endpoint.ts",
-    code: "limitReading(coded.body.length, response, gone);",
+    code: "limitReading(sent, response, gone);",
     without: "",
     test: "integration/service-slow-readers.test.ts",
   },

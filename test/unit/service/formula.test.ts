@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { computeFormula, namesIn, parseFormula } from "../../../src/service/query/formula.ts";
-import { FormulaError } from "../../../src/service/query/formula-tokens.ts";
+import { computeFormula, FormulaError, namesIn, parseFormula } from "../../../src/service/query/formula.ts";
 import { runs } from "../../support/property.ts";
 
 const scope = {

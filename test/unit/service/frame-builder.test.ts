@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { CellBudget } from "../../../src/service/query/frame-builder.ts";
-import { joinedBlocks } from "../../../src/service/store/point-block.ts";
+import { joinedBlocks } from "../../../src/service/store/point-run.ts";
 
 test("an answer that would be too large is refused before all its points are read", () => {
   const block = { times: new Float64Array(1_000_000), values: new Float64Array(1_000_000) };

@@ -1,10 +1,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { atOnce } from "../../../src/lib/flow/in-slices.ts";
-import { checkFrame } from "../../../src/service/call/check-frame.ts";
-import { EncodedFrame, readInsert as readInsertInSteps } from "../../../src/service/call/insert-reader.ts";
-import type { RpcFault } from "../../../src/service/call/rpc-fault.ts";
-import { Faults } from "../../../src/service/call/rpc-fault.ts";
+import { checkFrame, EncodedFrame } from "../../../src/service/call/check-frame.ts";
+import { readInsert as readInsertInSteps } from "../../../src/service/call/insert-reader.ts";
+import { Faults, type RpcFault } from "../../../src/service/call/rpc-fault.ts";
 import { columnsOf } from "../../support/insert-contract.ts";
 import { runs } from "../../support/property.ts";
 
