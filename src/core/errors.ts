@@ -1,122 +1,70 @@
 // One error class and the table of its codes. Match on `code`, never on the message.
 
-/** Hint for the operator, whether a retry can help, and the exit status of a command that fails with the code. */
+/** Hint for the operator, and the exit status of a command that fails with the code. */
 export const errorCodes = {
-  CONFIG_INVALID: {
-    retryable: false,
-    exit: 78,
-    hint: "correct the configuration; `tagferry check -c FILE` lists every error",
-  },
-  SOURCE_UNREACHABLE: { retryable: true, exit: 69, hint: "check address, port, cable and firewall of the device" },
-  SOURCE_REFUSED: {
-    retryable: true,
-    exit: 77,
-    hint: "the message says what is refused; after changing it: tagferry check --online",
-  },
-  SOURCE_TAKEN_OVER: {
-    retryable: true,
-    exit: 69,
-    hint: "give each source of each agent a client identifier of its own",
-  },
-  SOURCE_PROTOCOL: {
-    retryable: true,
-    exit: 69,
-    hint: "the device did not answer as its protocol requires; see the message",
-  },
-  BUFFER_UNAVAILABLE: {
-    retryable: true,
-    exit: 1,
-    hint: "free disk space or repair the disk; nothing more is acknowledged until then",
-  },
+  CONFIG_INVALID: { exit: 78, hint: "correct the configuration; `tagferry check -c FILE` lists every error" },
+  SOURCE_UNREACHABLE: { exit: 69, hint: "check address, port, cable and firewall of the device" },
+  SOURCE_REFUSED: { exit: 77, hint: "the message says what is refused; after changing it: tagferry check --online" },
+  SOURCE_TAKEN_OVER: { exit: 69, hint: "give each source of each agent a client identifier of its own" },
+  SOURCE_PROTOCOL: { exit: 69, hint: "the device did not answer as its protocol requires; see the message" },
+  BUFFER_UNAVAILABLE: { exit: 1, hint: "free disk space or repair the disk; nothing more is acknowledged until then" },
   BUFFER_FOREIGN: {
-    retryable: false,
     exit: 1,
     hint: "this backlog belongs to another integration; set the old Integration ID to deliver it, or start with an empty dataDir",
   },
-  BUFFER_NEWER: {
-    retryable: false,
-    exit: 1,
-    hint: "the data directory was written by a newer version; install that version again",
-  },
+  BUFFER_NEWER: { exit: 1, hint: "the data directory was written by a newer version; install that version again" },
   BUFFER_OLDER: {
-    retryable: false,
     exit: 1,
     hint: "nothing was changed: deliver the backlog with the version that wrote it, then move the folder away, or set another agent.dataDir",
   },
-  BUFFER_MISSING: {
-    retryable: false,
-    exit: 1,
-    hint: "name the folder that agent.dataDir names, or the folder `buffer` in it",
-  },
+  BUFFER_MISSING: { exit: 1, hint: "name the folder that agent.dataDir names, or the folder `buffer` in it" },
   DATA_DIR_IN_USE: {
-    retryable: false,
     exit: 75,
     hint: "another tagferry runs on this data directory; stop it, or name another one: agent.dataDir, or --data of the local service",
   },
   DATA_DIR_UNWRITABLE: {
-    retryable: false,
     exit: 1,
     hint: "give its user write permission, free disk space, or name another folder: agent.dataDir, or --data of the local service",
   },
-  PORT_IN_USE: { retryable: false, exit: 1, hint: "stop the program that holds the port, or set another address" },
+  PORT_IN_USE: { exit: 1, hint: "stop the program that holds the port, or set another address" },
   AGENT_UNREACHABLE: {
-    retryable: true,
     exit: 69,
     hint: "start the agent with `tagferry run`, or name its address: -c FILE with its configuration, or --url",
   },
   AGENT_REFUSED: {
-    retryable: false,
     exit: 77,
     hint: "ask as the user of the agent or as root, on its machine; elsewhere --token-file with what http.token says",
   },
-  PACKAGE_MISSING: {
-    retryable: false,
-    exit: 1,
-    hint: "install the packages that the message names next to the program",
-  },
-  SERVICE_UNREACHABLE: { retryable: true, exit: 69, hint: "check service.url, proxy and network" },
+  PACKAGE_MISSING: { exit: 1, hint: "install the packages that the message names next to the program" },
+  SERVICE_UNREACHABLE: { exit: 69, hint: "check service.url, proxy and network" },
   SERVICE_UNTRUSTED: {
-    retryable: true,
     exit: 69,
     hint: "nothing is sent to a service with an invalid certificate; see the message, and check service.url, service.caFile and the clock of this machine",
   },
-  SERVICE_PROTOCOL: {
-    retryable: true,
-    exit: 1,
-    hint: "the service did not answer as its interface requires; see the message",
-  },
+  SERVICE_PROTOCOL: { exit: 1, hint: "the service did not answer as its interface requires; see the message" },
   SERVICE_REJECTED: {
-    retryable: true,
     exit: 69,
     hint: "the service refuses the points themselves; its reason is in the message and in upload/rejects.ndjson of the data directory",
   },
   SERVICE_UNCONFIRMED: {
-    retryable: true,
     exit: 69,
     hint: "the service answers without naming the inputs it stored; ask its operator, and if it never names them, set service.confirmation: status",
   },
-  SERVICE_REFUSED: { retryable: true, exit: 77, hint: "check service.integration and service.auth" },
+  SERVICE_REFUSED: { exit: 77, hint: "check service.integration and service.auth" },
   CLUSTER_UNREACHABLE: {
-    retryable: true,
     exit: 69,
     hint: "check cluster.servers, the network, and that most of the servers run with JetStream",
   },
   CLUSTER_REFUSED: {
-    retryable: true,
     exit: 77,
     hint: "check user, password, credsFile, nkeyFile and tls of cluster, and what this user may do at the servers",
   },
   CLUSTER_FULL: {
-    retryable: true,
     exit: 1,
     hint: "the stream has cluster.maxSize: let it drain, or raise cluster.maxSize within the disks of the servers",
   },
-  CLUSTER_FENCED: {
-    retryable: true,
-    exit: 1,
-    hint: "none: another agent delivers now, and this one waits for its turn",
-  },
-} as const satisfies Record<string, { retryable: boolean; exit: number; hint: string }>;
+  CLUSTER_FENCED: { exit: 1, hint: "none: another agent delivers now, and this one waits for its turn" },
+} as const satisfies Record<string, { exit: number; hint: string }>;
 
 export type ErrorCode = keyof typeof errorCodes;
 
@@ -139,10 +87,6 @@ export class AgentError extends Error {
 
   get hint(): string {
     return this.#hint ?? errorCodes[this.code].hint;
-  }
-
-  get retryable(): boolean {
-    return errorCodes[this.code].retryable;
   }
 }
 

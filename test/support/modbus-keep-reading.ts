@@ -32,7 +32,7 @@ export function keepReading(options: Record<string, unknown>, tags: readonly Mod
       } catch (error) {
         if (stop.signal.aborted) return;
         // Any other error is a defect of the driver.
-        if (!isAgentError(error) || !error.retryable) throw error;
+        if (!isAgentError(error) || !error.code.startsWith("SOURCE_")) throw error;
         losses.push(error.code);
         await sleep(backOff.next());
       }
