@@ -13,8 +13,7 @@ import type { AgentError } from "../../core/errors.ts";
 import { type EpochMicros, epochMicros } from "../../core/point.ts";
 import type { Clock } from "../../core/runtime.ts";
 import type { Source } from "../../core/source.ts";
-import type { GapRecord } from "./gap-record.ts";
-import { hungAfterMs } from "./prompt-save.ts";
+import { type GapRecord, hungAfterMs } from "./gap-record.ts";
 
 /** After a connection, a source delivers its first values and reports the missing ones within this time. */
 export const settledAfterMs = 15_000;

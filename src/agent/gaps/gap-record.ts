@@ -1,9 +1,9 @@
 // The gap record of an agent, in memory and on disk: every interval in which tags were not recorded.
-import { type EpochMicros, epochMicros } from "../../core/point.ts";
-import { type Clock, checkGridMs, type MetricDeclaration, type Runtime } from "../../core/runtime.ts";
+import { epochMicros } from "../../core/point.ts";
+import { checkGridMs, type MetricDeclaration, type Runtime } from "../../core/runtime.ts";
 import { repeat } from "../../lib/flow/repeat.ts";
 import type { Gap, GapEvent, GapList, GapSummary } from "./gap.ts";
-import { type AccountedLosses, GapFile, type GapLine, type Life, readGapFolder } from "./gap-file.ts";
+import { type AccountedLosses, GapFile, type GapLine, readGapFolder, signOfLife } from "./gap-file.ts";
 import { type FirstEvent, gapRows, isFinal, isOutage, type NewGap, newest } from "./gap-rows.ts";
 
 const metrics = {
@@ -199,60 +199,31 @@ export async function openGapRecord(folder: string, sources: readonly string[], 
   };
 }
 
-/** Interval of the signs of life. After a kill, the begin of a gap is known this exactly. */
-const signEveryMs = 10_000;
-/** The check runs once a second and may come this much early. */
-const earlyMs = 500;
-/** A clock that will be set is set within this time. */
-const settingMs = 600_000;
-/** A source that has not run for this long is forgotten. */
-const forgottenUs = 90 * 86_400e6;
+/** A disk that has not answered for this long counts as hung, and a process that has not run as suspended. */
+export const hungAfterMs = 5_000;
 
-export function signOfLife(former: Life | undefined, clock: Clock) {
-  const running = new Map<string, () => EpochMicros>();
-  let givenAtMs = Number.NEGATIVE_INFINITY;
-  const accounted = new Map(Object.entries(former?.sources ?? {}));
-  let turn: number = former?.turn ?? 1;
-  const beganAtMs = clock.monotonic();
+/**
+ * Saves the record for a source that waits. Resolves with true once all rows are on disk. False if the disk rejects the
+ * write or hangs for 5 s. Never rejects.
+ */
+export function promptSave(record: Pick<GapRecord, "save">, source: string, { clock, log }: Runtime) {
+  /** The disk has not answered a write. Nothing waits for it until it has. */
+  let hung = false;
 
-  return {
-    /** The last sign of life of the previous agent. Undefined: there was none. */
-    former,
-    /** Sources that account for their own time, with up to when they do. */
-    running,
-    /** Up to when the source was accounted for before its last stop. Undefined: a new source. */
-    accountedUpTo: (source: string): EpochMicros | undefined => accounted.get(source),
-    /** From now on the source accounts for its own time: up to what `upTo` returns. */
-    runs(source: string, upTo: () => EpochMicros): void {
-      running.set(source, upTo);
-      // Otherwise, after an early kill, the next run would not know the source.
-      this.renew();
-    },
-    /** The next check gives a sign, however recent the last one is. */
-    renew(): void {
-      givenAtMs = Number.NEGATIVE_INFINITY;
-    },
-    /** The source stops. It is accounted for up to `upTo`. */
-    stopped(source: string, upTo: EpochMicros): void {
-      running.delete(source);
-      accounted.set(source, upTo);
-    },
-    removed(source: string): void {
-      accounted.delete(source);
-    },
-    /** The next sign of life. It may be written once all current rows are on disk. Undefined: not due yet. */
-    next(stopped: boolean): Life | undefined {
-      const [time, nowMs] = [clock.now(), clock.monotonic()];
-      if (!stopped && nowMs - givenAtMs < signEveryMs - earlyMs) return undefined;
-      // A clock behind the last sign of life has not been set yet.
-      if (time < (former?.time ?? 0) && nowMs - beganAtMs < settingMs) return undefined;
-      givenAtMs = nowMs;
-      // A clock that was set back leaves times that are ahead.
-      for (const [source, upTo] of running) accounted.set(source, epochMicros(Math.min(time, upTo())));
-      for (const [source, at] of accounted) if (at < time - forgottenUs) accounted.delete(source);
-      // The final sign goes to `alive.json`, the only file that older versions read.
-      turn += stopped && turn % 2 === 0 ? 2 : 1;
-      return { time, stopped, monotonic: Math.round(nowMs), turn, sources: Object.fromEntries(accounted) };
-    },
+  return async (): Promise<boolean> => {
+    const saving = record.save();
+    // `saving` waits for the hung write before it.
+    if (hung) return false;
+    const waiting = new AbortController();
+    const tooLong = clock.sleep(hungAfterMs, waiting.signal).catch(() => {});
+    const answered = await Promise.race([saving, tooLong.then(() => undefined)]);
+    waiting.abort();
+    if (answered !== undefined) return answered;
+    hung = true;
+    log.warn({ part: "gaps", source }, "the disk of the gap record does not answer");
+    void saving.then(() => {
+      hung = false;
+    });
+    return false;
   };
 }

@@ -6,11 +6,9 @@ import type { Captures, Delivery, Source, TagGap, TagId } from "../../core/sourc
 import { latestReadings } from "../../lib/readings/reading-batch.ts";
 import { formatDuration } from "../../lib/time/duration.ts";
 import { bufferHold, settledAfterMs } from "./buffer-hold.ts";
-import { firstReadings } from "./first-readings.ts";
-import type { GapRecord } from "./gap-record.ts";
+import { type GapRecord, hungAfterMs, promptSave } from "./gap-record.ts";
 import { type GapResolution, gapResolution, gapResolutions } from "./gap-resolution.ts";
 import { isOutage } from "./gap-rows.ts";
-import { hungAfterMs, promptSave } from "./prompt-save.ts";
 import { type FailureCause, tagFailures } from "./tag-failures.ts";
 
 /** Longest time between a loss and its detection. A gap begins with the last value, but at most this much earlier. */
@@ -59,11 +57,7 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
   const saved = promptSave(record, source, runtime);
   const hold = bufferHold(record, { source, tags, lastReceived: () => lastReceived }, runtime.clock);
   const resolutions = gapResolutions(record, source);
-  const failures = tagFailures(record, source, runtime.clock);
-  const firsts = firstReadings(
-    { failures, inputOf: (reading) => inputOfPlace(reading), ended: endFirsts },
-    runtime.clock,
-  );
+  const failures = tagFailures({ record, source, inputOf: inputOfPlace, endOutage: endByReadings }, runtime.clock);
   /** Up to when everything was recorded, as far as known. */
   let lastReceived: EpochMicros = runtime.clock.now();
   /** When the process last showed that it runs, in monotonic milliseconds. */
@@ -110,7 +104,7 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
     const silentMs = clock.monotonic() - ranMs;
     ranMs += silentMs;
     if (silentMs < hungAfterMs) return;
-    firsts.end();
+    failures.endFirsts();
     hold.suspended(silentMs);
     const to = clock.now();
     if (outage) resumedAt = to;
@@ -171,8 +165,7 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
 
   function tick(): void {
     runs();
-    firsts.endIfOver();
-    failures.flush();
+    failures.tick();
     const { clock } = runtime;
     if (backAt && clock.monotonic() - backAt.ms > settingMs) backAt = undefined;
     if (backAt) backAt.gap.notBefore(clock.now() - (clock.monotonic() - backAt.ms) * 1_000);
@@ -183,7 +176,7 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
   }
 
   /** Ends an outage of a polled source. Tags without a reading have no row from the returned time on. */
-  function endFirsts(to: EpochMicros): EpochMicros {
+  function endByReadings(to: EpochMicros): EpochMicros {
     if (!outage || !connection) return epochMicros(connectedSince());
     endOutage(connection, to);
     return to;
@@ -222,7 +215,7 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
       lastReceived = runtime.clock.now();
       const { polled = [] } = connected;
       if (!outage || polled.length === 0) endOutage(connected, lastReceived);
-      firsts.begin(polled.flatMap((place) => inputOfPlace(place) ?? []));
+      failures.begin(polled.flatMap((place) => inputOfPlace(place) ?? []));
     },
     /** Called after the readings are on disk. */
     delivered(delivery: Pick<Delivery, "readings" | "batches" | "gaps">): void {
@@ -233,8 +226,8 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
       let newest = 0;
       for (const { time, historical } of latestReadings(delivery)) if (!historical) newest = Math.max(newest, time);
       // A value that was read before a suspension of the process is on disk only after it.
-      if (connection && (outage || firsts.areAwaited))
-        firsts.take(delivery.readings, (time) => epochMicros(Math.min(now, Math.max(time, resumedAt ?? time))));
+      if (connection && (outage || failures.awaitReadings))
+        failures.take(delivery.readings, (time) => epochMicros(Math.min(now, Math.max(time, resumedAt ?? time))));
       // Values measured after the newest one have not arrived yet. What was polled may have waited for the disk for long.
       const earliest = connection?.polled?.length ? 0 : now - noticedWithinUs;
       if (newest <= now && newest > earliest) {
@@ -254,7 +247,7 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
       // After a suspension the driver may notice the loss before the next tick.
       runs();
       const upTo = recordedUpTo();
-      firsts.lost();
+      failures.lost();
       connection = undefined;
       settled = false;
       const undecided = hold.lost();
@@ -286,7 +279,7 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
     [Symbol.dispose](): void {
       // A suspension may end with the lease of the source, before the next tick.
       runs();
-      firsts.lost();
+      failures.lost();
       disposed = true;
       ticking[Symbol.dispose]();
       resolutions.settle(false);

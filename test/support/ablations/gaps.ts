@@ -16,14 +16,14 @@ export const gapAblations: readonly Ablation[] = [
   },
   {
     safeguard: "a row for the tags of a polled source that are not read after an outage",
-    file: "agent/gaps/first-readings.ts",
-    code: "    for (const input of unread) failures.waits(input, from);\n",
-    without: "",
+    file: "agent/gaps/tag-failures.ts",
+    code: "for (const input of unread)\n      if",
+    without: "for (const input of [])\n      if",
     test: units,
   },
   {
     safeguard: "waiting for the first readings of other tags before the row of an outage ends",
-    file: "agent/gaps/first-readings.ts",
+    file: "agent/gaps/tag-failures.ts",
     code: "if (unread.size === 0 || (came",
     without: "if (unread.size >= 0 || (came",
     test: units,
@@ -32,7 +32,7 @@ export const gapAblations: readonly Ablation[] = [
   {
     safeguard: "ending the row of an outage when the connection is lost before all tags are read",
     file: "agent/gaps/source-gaps.ts",
-    code: "      firsts.lost();\n      connection = undefined;\n",
+    code: "      failures.lost();\n      connection = undefined;\n",
     without: "      connection = undefined;\n",
     test: units,
     name: "if the connection is lost before",
@@ -40,7 +40,7 @@ export const gapAblations: readonly Ablation[] = [
   {
     safeguard: "ending the row of an outage when the source stops before all tags are read",
     file: "agent/gaps/source-gaps.ts",
-    code: "      firsts.lost();\n      disposed = true;\n",
+    code: "      failures.lost();\n      disposed = true;\n",
     without: "      disposed = true;\n",
     test: units,
     name: "when the source stops",
@@ -48,7 +48,7 @@ export const gapAblations: readonly Ablation[] = [
   {
     safeguard: "ending the row of an outage when the agent is suspended before all tags are read",
     file: "agent/gaps/source-gaps.ts",
-    code: "    firsts.end();\n    hold.suspended",
+    code: "    failures.endFirsts();\n    hold.suspended",
     without: "    hold.suspended",
     test: units,
     name: "if the agent is suspended before",
@@ -56,8 +56,8 @@ export const gapAblations: readonly Ablation[] = [
   {
     safeguard: "beginning the row of a failure where the row of the unread tag ends",
     file: "agent/gaps/tag-failures.ts",
-    code: "      const from = waiting.has(input) ? clock.now() : since;\n      this.read(input, from);\n",
-    without: "      const from = since;\n",
+    code: "    const from = waiting.has(input) ? clock.now() : since;\n    read(input, from);\n",
+    without: "    const from = since;\n",
     test: units,
     name: "when its request fails",
   },

@@ -6,8 +6,7 @@ import { AgentClock, type ClockEpoch } from "../../../src/agent/clock/agent-cloc
 import { resumeClock } from "../../../src/agent/clock/clock-file.ts";
 import { ClockHold } from "../../../src/agent/clock/clock-hold.ts";
 import { openClockWatch } from "../../../src/agent/clock/clock-watch.ts";
-import type { Life } from "../../../src/agent/gaps/gap-file.ts";
-import { signOfLife } from "../../../src/agent/gaps/gap-record.ts";
+import { type Life, signOfLife } from "../../../src/agent/gaps/gap-file.ts";
 import type { Runtime } from "../../../src/core/runtime.ts";
 import type { Delivery, Reading, TagId } from "../../../src/core/source.ts";
 import { tagOptions } from "../../../src/mapping/options.ts";

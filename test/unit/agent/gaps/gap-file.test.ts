@@ -1,8 +1,7 @@
 // The last heartbeat is read, whatever interrupts the writing of the file.
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { GapFile, type Life, readGapFolder } from "../../../../src/agent/gaps/gap-file.ts";
-import { signOfLife } from "../../../../src/agent/gaps/gap-record.ts";
+import { GapFile, type Life, readGapFolder, signOfLife } from "../../../../src/agent/gaps/gap-file.ts";
 import { epochMicros } from "../../../../src/core/point.ts";
 import { ManualClock } from "../../../support/runtime.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";
