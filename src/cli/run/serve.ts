@@ -18,7 +18,6 @@ import { knownCertificates } from "../../discover/device/protocols.ts";
 import { openDiscover } from "../../discover/discover.ts";
 import { whenAborted } from "../../lib/flow/abort.ts";
 import { countRejects, RejectFiles } from "../../upload/rejects/reject-files.ts";
-import type { DetailOptions } from "../../web/details.ts";
 import { openWeb, type WebOptions } from "../../web/server.ts";
 import type { Console } from "../terminal/console.ts";
 import { count } from "../terminal/text.ts";
@@ -46,8 +45,8 @@ export async function serve(
   measureBuild(metrics, version(), () => agent.config());
   await using _otlp = config.otlp && (await startExport(config.otlp, { config, log, metrics }, runtime));
   if (config.cluster) measureCluster(metrics, config.agent.name, () => agent.cluster());
-  // Heartbeats prove only that the event loop runs, since a restart would not repair a disk.
-  await using manager = serviceManager(io.environment.variables, () => true, runtime);
+  // Its heartbeats prove only that the event loop runs, since a restart would not repair a disk.
+  await using manager = serviceManager(io.environment.variables, runtime);
   let started = false;
   const ready = () => (started ? { ok: true } : { ok: false, reason: "the sources are not started yet" });
   await using page = await openPage({ file, config, log, metrics, agent, manager, ready }, runtime, io);
@@ -89,6 +88,7 @@ export async function openPage(
   const { environment } = io;
   const checksum = () => agent.config().checksum;
   const running = (type: string) => agent.connections(type);
+  const rejects = new RejectFiles(join(config.agent.dataDir, "upload"));
   const discover = opening.use(openDiscover({ file, environment, reload, checksum, running }, runtime));
   const control = opening.use(await openControlToken(config.agent.dataDir, log));
   const web = opening.use(
@@ -102,7 +102,9 @@ export async function openPage(
         part: (first, count) => agent.statusOf(first, count),
         sample: () => agent.sample(),
         gaps: (sinceMs, most) => agent.gaps(sinceMs, most),
-        ...pageDetails(file, config),
+        configFile: resolve(file),
+        rejects: () => countRejects(rejects.latest(rejectBytes)),
+        certificates: () => knownCertificates(config.agent.dataDir),
         retry: () => agent.rejectRetry(),
         tag: (source, tag, input) => {
           const detail = agent.tag(source, tag, input);
@@ -220,13 +222,3 @@ async function plan(file: string, agent: Agent, { environment }: Console) {
 
 /** The page reads only this much of the latest refused points (some thousand); the files may have 32 MiB. */
 const rejectBytes = 512 * 1024;
-
-/** `file`: the file that `config` was read from. */
-function pageDetails(file: string, { agent: { dataDir } }: Pick<Config, "agent">): DetailOptions {
-  const rejects = new RejectFiles(join(dataDir, "upload"));
-  return {
-    configFile: resolve(file),
-    rejects: () => countRejects(rejects.latest(rejectBytes)),
-    certificates: () => knownCertificates(dataDir),
-  };
-}

@@ -17,35 +17,26 @@ const signsPerTimeout = 3;
 const helperTimeoutMs = 10_000;
 
 /**
- * Uses `NOTIFY_SOCKET` and `WATCHDOG_USEC`; without them, all calls do nothing. If `alive` returns false, no heartbeat
- * is sent, and systemd restarts the program after `WatchdogSec`. Disposing reports the stop.
+ * Uses `NOTIFY_SOCKET` and `WATCHDOG_USEC`; without them, all calls do nothing. Without heartbeats, that is, if the event
+ * loop stands still, systemd restarts the program after `WatchdogSec`. Disposing reports the stop.
  */
 export function serviceManager(
   variables: Readonly<Record<string, string | undefined>>,
-  alive: () => boolean,
   runtime: Pick<Runtime, "clock" | "log">,
 ): ServiceManager {
-  const { NOTIFY_SOCKET: socket, WATCHDOG_USEC: timeout, WATCHDOG_PID: watched } = variables;
-  if (socket === undefined || socket === "")
-    return {
-      ready: async () => {},
-      reloading: async () => {},
-      reloaded: async () => {},
-      [Symbol.asyncDispose]: async () => {},
-    };
+  const { NOTIFY_SOCKET: socket = "", WATCHDOG_USEC: timeout, WATCHDOG_PID: watched } = variables;
   let living: AsyncDisposable | undefined;
   let complained = false;
   const notifyManager = async (...states: readonly string[]) => {
+    if (socket === "") return;
     const failure = await notify(states, socket);
     if (failure === undefined || complained) return;
     complained = true;
     runtime.log.warn({ reason: failure }, "cannot report the program's state to systemd; is systemd-notify installed?");
   };
-  const timeoutMs = Number(timeout) / 1_000;
+  const timeoutMs = socket === "" ? 0 : Number(timeout) / 1_000;
   const mine = watched === undefined || Number(watched) === process.pid;
-  const sign = async () => {
-    if (alive()) await notifyManager("WATCHDOG=1");
-  };
+  const sign = () => notifyManager("WATCHDOG=1");
   const signs = { everyMs: timeoutMs / signsPerTimeout, first: "now", failure: "systemd gets no heartbeats" } as const;
   return {
     async ready(status) {
