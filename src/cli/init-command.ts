@@ -2,7 +2,7 @@
 import { InvalidArgumentError, Option } from "commander";
 import type { ProtocolTexts } from "../discover/device/protocols.ts";
 import { securityModes } from "../lib/text/security-mode.ts";
-import type { InitOptions, SourceAnswers } from "./configure/init-options.ts";
+import type { InitOptions, SourceAnswers } from "./configure/question.ts";
 import { type CommandLine, parsedOption } from "./shared/arguments.ts";
 import { localConfig } from "./shared/default-config.ts";
 import type { Console } from "./terminal/console.ts";
@@ -83,7 +83,7 @@ Example: tagferry browse opc.tcp://10.0.3.5:4840 --json | tagferry init -c line3
 async function initAs(typed: Typed, sources: readonly SourceAnswers[], io: Console): Promise<ExitStatus> {
   const { output, answers: file, yes = false, ...given } = typed;
   const { init } = await import("./configure/init.ts");
-  const { readInitAnswers } = await import("./configure/init-options.ts");
+  const { readInitAnswers } = await import("./configure/question.ts");
   const answers = file === undefined ? undefined : await readInitAnswers(file, io);
   // If both name a place of the password, the flag's place is used.
   const { passwordFile, passwordEnv } = (given.passwordFile ?? given.passwordEnv) ? given : (answers ?? {});

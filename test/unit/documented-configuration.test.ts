@@ -4,7 +4,7 @@ import { resolve } from "node:path";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { lossReasons } from "../../src/buffer/disk/counters/point-counters.ts";
-import { readInitAnswers } from "../../src/cli/configure/init-options.ts";
+import { readInitAnswers } from "../../src/cli/configure/question.ts";
 import { templateNames } from "../../src/discover/tags/input-names.ts";
 import { parseDuration } from "../../src/lib/time/duration.ts";
 import { parseByteSize } from "../../src/lib/values/byte-size.ts";

@@ -7,22 +7,29 @@ import { addressExamples } from "../../discover/device/protocols.ts";
 import { type BrowsedDevice, browsedYaml } from "../../discover/tags/browsed.ts";
 import { configuredUrl, type InitSource } from "../../discover/tags/source-yaml.ts";
 import { serviceOptions } from "../../upload/client/options.ts";
-import type { InitAnswers } from "./init-file.ts";
-import { type InitOptions, passwordPlace, sourceAddressProblem } from "./init-options.ts";
 import { askSource, freeName } from "./init-source.ts";
 import {
   answer,
   askedSecret,
+  type InitOptions,
   type InitSecret,
   type Interview,
   type Judge,
   judgedBy,
+  passwordPlace,
   placedSecret,
   referenceTo,
   servicePassword,
+  sourceAddressProblem,
 } from "./question.ts";
 
-export interface Gathered extends Omit<InitAnswers, "file" | "exampleIntegration" | "includes"> {
+export interface Gathered {
+  readonly agent: string;
+  readonly service: string;
+  readonly integration: string;
+  /** Reference to the password: `${file:service_password}`. */
+  readonly password: string;
+  readonly sources: readonly InitSource[];
   readonly secrets: readonly InitSecret[];
 }
 

@@ -17,7 +17,6 @@ import { configuredUrl, type InitSource } from "../../discover/tags/source-yaml.
 import { visible } from "../../lib/text/visible.ts";
 import { commandRuntime } from "../shared/command-runtime.ts";
 import { count } from "../terminal/text.ts";
-import { passwordPlace, type SourceAnswers } from "./init-options.ts";
 import {
   answer,
   askedSecret,
@@ -26,7 +25,9 @@ import {
   type Interview,
   type Judge,
   judgedBy,
+  passwordPlace,
   placedSecret,
+  type SourceAnswers,
   type SourceInterview,
   sourcePassword,
 } from "./question.ts";
@@ -48,9 +49,9 @@ export async function askSource(
   if (driver.device?.includes("unit") === true) {
     const place = await withUnit(address, interview);
     const anyUnit = /[?&]replyUnit=any(&|$)/.test(address);
-    return { source: { name, type, url, anyUnit, tags: await lookAt({ url: place }, interview) } };
+    return { source: { name, type, url, anyUnit, tags: await lookAt(driver, { url: place }, interview) } };
   }
-  const caFile = await caFileOf(given, interview);
+  const caFile = await caFileOf(driver, given, interview);
   const facts = factsOf(driver, address, interview);
   const wish: Contact = {
     url: address,
@@ -59,11 +60,11 @@ export async function askSource(
     allowInsecurePassword: insecure,
   };
   const { decided, declined } = await decideAll(wish, facts, given, interview);
-  const username = await usernameOf(given, interview);
+  const username = await usernameOf(driver, given, interview);
   const target = { url: address, sharedDir, agent, configFile, ...(caFile !== undefined && { options: { caFile } }) };
   const found = { name, type, url, securityMode: decided.securityMode, caFile };
   if (username === "")
-    return { source: { ...found, tags: await lookAt(withAccess(driver, target, decided), interview) } };
+    return { source: { ...found, tags: await lookAt(driver, withAccess(driver, target, decided), interview) } };
   // What was declined is not asked again. The consent to a password comes before the password.
   const left = declined ? { ...facts, offered: async () => undefined } : facts;
   const login = await decideAll({ ...decided, username, password: "" }, left, given, interview);
@@ -75,7 +76,7 @@ export async function askSource(
   }
   const secret = await passwordOf(given, name, interview);
   const access = { ...login.decided, password: secret.value };
-  const tags = await lookAt(withAccess(driver, target, access), interview);
+  const tags = await lookAt(driver, withAccess(driver, target, access), interview);
   // Not every protocol has this option.
   const hasConsent = hasOption(driver, "allowInsecurePassword") && access.allowInsecurePassword === true;
   const allowInsecurePassword = hasConsent || undefined;
@@ -91,20 +92,18 @@ async function nameOf(given: string, interview: SourceInterview): Promise<string
 }
 
 /** Servers in plants often have certificates of a private authority. Undefined: the authorities of the system. */
-async function caFileOf({ url, caFile }: SourceAnswers, interview: Interview) {
-  const driver = driverOfAddress(url);
+async function caFileOf(driver: Driver, { url, caFile }: SourceAnswers, interview: Interview) {
   // The address uses the TLS variant of a scheme, such as wss for ws.
-  const overTls = driver?.schemes?.includes(url.slice(0, url.indexOf(":") - 1).toLowerCase()) === true;
-  if (caFile === undefined && !(driver && overTls && hasOption(driver, "caFile"))) return undefined;
+  const overTls = driver.schemes?.includes(url.slice(0, url.indexOf(":") - 1).toLowerCase()) === true;
+  if (caFile === undefined && !(overTls && hasOption(driver, "caFile"))) return undefined;
   const text = "  PEM file with the certificate authority of the broker; Enter: the authorities of the system";
   const file = await answer({ text, given: caFile, flag: "--ca-file" }, interview);
   return file === "" ? undefined : resolve(dirname(interview.target), file);
 }
 
 /** Empty: no login. Asks only if the protocol has a login. */
-async function usernameOf({ url, username: given }: SourceAnswers, interview: Interview): Promise<string> {
-  const driver = driverOfAddress(url);
-  if (!driver || hasOption(driver, "username"))
+async function usernameOf(driver: Driver, { username: given }: SourceAnswers, interview: Interview): Promise<string> {
+  if (hasOption(driver, "username"))
     return await answer({ text: "  User name; Enter: none", given, flag: "--username" }, interview);
   if (given === undefined || given === "") return "";
   throw new AgentError("CONFIG_INVALID", `--username ${given}: ${driver.example.protocol} has no login; leave it out`);
@@ -126,15 +125,14 @@ async function passwordOf(given: SourceAnswers, name: string, interview: Intervi
 }
 
 /** The tags that the source offers now. Undefined: not queried, or no answer. */
-async function lookAt(target: BrowseTarget, interview: SourceInterview): Promise<string | undefined> {
+async function lookAt(driver: Driver, target: BrowseTarget, interview: SourceInterview): Promise<string | undefined> {
   const { io, unattended, offline, inputs } = interview;
   if (offline) return undefined;
   const wanted = { text: "  List what it offers now, and add all of it?", usual: "y", flag: "--offline" };
   if (!(await confirmed(wanted, interview))) return undefined;
-  const driver = driverOfAddress(target.url);
   const nodes: BrowsedNode[] = [];
   try {
-    for await (const node of driver?.browse?.(target, commandRuntime(), io.signal) ?? []) {
+    for await (const node of driver.browse?.(target, commandRuntime(), io.signal) ?? []) {
       nodes.push(node);
       io.progress(`${nodes.length} found`);
     }

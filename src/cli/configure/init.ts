@@ -7,8 +7,9 @@ import { configIssues, loadConfig } from "../../config/load.ts";
 import { formatIssue } from "../../config/nodes/issue.ts";
 import { configJsonSchema } from "../../config/reference/json-schema.ts";
 import { AgentError, codeOf, isAgentError, shellWord } from "../../core/errors.ts";
-import { confFolder } from "../../discover/change/config-files.ts";
+import { confFolder, includeLine } from "../../discover/change/config-files.ts";
 import { browsedJson } from "../../discover/tags/browsed.ts";
+import { sourceText, yamlText as text } from "../../discover/tags/source-yaml.ts";
 import { writeNewFile } from "../../lib/files/atomic-file.ts";
 import { creationProblem, exists } from "../../lib/files/paths.ts";
 import { isAbort } from "../../lib/flow/abort.ts";
@@ -21,10 +22,8 @@ import type { Console } from "../terminal/console.ts";
 import { CommandFailed, deviceFailure, type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
 import { count } from "../terminal/text.ts";
 import { typedAs } from "../terminal/version.ts";
-import { initFile } from "./init-file.ts";
-import type { InitOptions } from "./init-options.ts";
 import { askAll, exampleIntegration, foundDevices, type Gathered } from "./init-questions.ts";
-import type { Interview } from "./question.ts";
+import type { InitOptions, Interview } from "./question.ts";
 
 /** Rejects as `askAll` does, and with `CommandFailed` if the file exists; nothing is written then. */
 export async function init(options: InitOptions, io: Console): Promise<ExitStatus> {
@@ -185,4 +184,47 @@ export function nextSteps(file: string, variables: Parameters<typeof typedAs>[0]
   return file === packaged.config
     ? `next: ${typed} check --online, then systemctl start tagferry`
     : `next: ${typed} check -c ${shellWord(file)} --online, then ${typed} run -c ${shellWord(file)}`;
+}
+
+interface InitAnswers extends Omit<Gathered, "secrets"> {
+  readonly file: string;
+  readonly exampleIntegration: boolean;
+  /** Whether the folder for files of the page "Add tags" is there, so that it can be included. */
+  readonly includes: boolean;
+}
+
+/** The configuration, with comments for manual editing. Pure. */
+export function initFile(answers: InitAnswers): string {
+  const file = shellWord(answers.file);
+  const { agent, service, integration, exampleIntegration, password, sources, includes } = answers;
+  return `# yaml-language-server: $schema=./tagferry.schema.json
+# Configuration of tagferry. Every option: tagferry schema --reference
+#   tagferry check -c ${file}    every error with its line, or what it will cost
+#   tagferry test -c ${file}     reads every tag and shows what comes, sends nothing
+#   tagferry run -c ${file}      runs the agent; status page at http://127.0.0.1:8421
+version: 1
+
+agent:
+  name: ${text(agent)}    # in logs, metrics and the status page; another one for each agent of a plant
+  # dataDir: /var/lib/tagferry    # the buffer; default: $STATE_DIRECTORY, else /var/lib/tagferry for the package, ./data elsewhere
+
+service:
+  url: ${text(service)}    # requests go to {url}/rpc
+  integration: ${text(integration)}    # Integration ID${exampleIntegration ? ": an example, put yours here" : ""}
+  auth:
+${password.startsWith("${file:") ? "    # The file holds the password and nothing else; only the user of the agent needs to read it.\n" : ""}    basic: { password: ${text(password)} }
+
+# Points wait on disk until the service has them. Where that is too little, the oldest go, and are counted.
+buffer: { maxSize: 2GiB, maxAge: 30d, whenFull: dropOldest }
+
+http: { listen: 127.0.0.1:8421 }    # status page, /metrics, /healthz, /readyz
+
+# Files with further sources. The page "Add tags" writes its own there; the folder has to exist.
+${includes ? "" : "# "}${includeLine}
+
+defaults:
+  every: 1s    # how often tags are read that say nothing else
+  # signal: { labels: { site: [north] } }    # to be published as an item, a signal needs labels, a name and a unit
+
+${sources.length === 0 ? "sources: {}    # tagferry browse URL --yaml lists what a device offers\n" : `sources:\n${sources.map(sourceText).join("\n")}`}`;
 }

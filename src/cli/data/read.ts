@@ -161,13 +161,12 @@ function unknownSignal(input: string, configured: ConfiguredInputs): string {
   return `${message}, nor does the configuration name it${near === undefined ? "" : `; did you mean ${near}?`}`;
 }
 
+/** Height of a plot in characters. */
 const height = 10;
 const minute = 60e6;
 
-interface Column {
-  min: number;
-  max: number;
-}
+/** The minimum and maximum in the time step of a column of dots. Undefined: no value. */
+type Column = { min: number; max: number } | undefined;
 
 /** Plots each item. `width`: characters in a line. Resolves with false if the reader closed the pipe. */
 async function plotItems(
@@ -183,7 +182,7 @@ async function plotItems(
     // For a dot of a minute or more, the minimum and maximum suffice. Enumerations have neither.
     const fits = enumeration || perDot < minute ? undefined : formatRfcDuration(Math.floor(perDot / minute) * minute);
     const rollup = asked === "window" || enumeration ? undefined : (asked ?? fits);
-    const columns: (Column | undefined)[] = Array.from({ length: dots }, () => undefined);
+    const columns: Column[] = Array.from({ length: dots }, () => undefined);
     let points = 0;
     for await (const { times, series } of itemData(caller, { items: [item], from, before, rollup }, io.signal)) {
       const least = series[rollup === undefined ? item : `${item}_min`] ?? [];
@@ -204,7 +203,7 @@ async function plotItems(
     }
     io.progress(undefined);
     const title = `${visible(input)}${unit === "" ? "" : ` in ${visible(unit)}`}, ${count(points, "point")}`;
-    const lines = plot(columns, { height, from: shown(from), to: shown(before) });
+    const lines = plot(columns, shown(from), shown(before));
     if (!(await io.write(`${[title, ...lines, ""].join("\n")}\n`))) return false;
   }
   return true;
@@ -213,16 +212,6 @@ async function plotItems(
 /** Rounded down to seconds. */
 function shown(time: EpochMicros): string {
   return formatTimestamp(epochMicros(Math.floor(time / 1e6) * 1e6));
-}
-
-/** One entry for each column of dots, with the minimum and maximum of its time step. Undefined: no value. */
-type PlotColumns = readonly ({ readonly min: number; readonly max: number } | undefined)[];
-
-interface PlotOptions {
-  /** Height in characters. */
-  readonly height: number;
-  readonly from: string;
-  readonly to: string;
 }
 
 /** Bits of the dots in a braille character: left and right, from top to bottom. */
@@ -241,7 +230,7 @@ function plotDots(width: number): number {
 
 const axisWidth = 11;
 
-export function plot(columns: PlotColumns, { height, from, to }: PlotOptions): readonly string[] {
+function plot(columns: readonly Column[], from: string, to: string): readonly string[] {
   const known = columns.filter((column) => column !== undefined);
   if (known.length === 0) return [];
   let low = Math.min(...known.map(({ min }) => min));

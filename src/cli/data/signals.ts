@@ -40,22 +40,19 @@ export async function signalsSave(options: SignalsOptions, io: Console): Promise
   }
   const savings = toSave(plan).map(({ input, view }) => ({ key: input, view: saveViewIn(caller.version, view) }));
   let saved = 0;
-  const refused =
-    savings.length === 0
-      ? []
-      : await savePaged(
-          caller,
-          savings,
-          {
-            method: "integration.saveSignals",
-            createOnly: work.config.service.signals.createOnly,
-            saved: ({ size }) => {
-              saved += size;
-              io.progress(`${saved} of ${count(savings.length, "signal")} saved`);
-            },
-          },
-          io.signal,
-        );
+  const refused = await savePaged(
+    caller,
+    savings,
+    {
+      method: "integration.saveSignals",
+      createOnly: work.config.service.signals.createOnly,
+      saved: ({ size }) => {
+        saved += size;
+        io.progress(`${saved} of ${count(savings.length, "signal")} saved`);
+      },
+    },
+    io.signal,
+  );
   io.progress(undefined);
   const rejected = refused.map(({ key, reason }) => ({ input: key, reason }));
   printPlan(plan, options, io, { saved, refused: rejected });

@@ -12,7 +12,7 @@ import { visible } from "../../lib/text/visible.ts";
 import { withoutSecrets } from "../../lib/text/without-secrets.ts";
 import { commandRuntime } from "../shared/command-runtime.ts";
 import type { Console } from "../terminal/console.ts";
-import { columns, count, printResult } from "../terminal/text.ts";
+import { columns, count, cut, printResult } from "../terminal/text.ts";
 import { printRecipe } from "./recipes.ts";
 
 interface BrowseOptions extends TargetOptions {
@@ -23,8 +23,6 @@ interface BrowseOptions extends TargetOptions {
   /** Prints this recipe and looks at no device; `true` lists the recipes. */
   readonly recipe?: string | true;
 }
-
-const longestValue = 40;
 
 /** Rejects with `CONFIG_INVALID` for an invalid address, and as `Driver.browse` does. */
 export async function browse(url: string | undefined, options: BrowseOptions, io: Console): Promise<void> {
@@ -84,8 +82,7 @@ async function listEndpoints(driver: Driver, target: BrowseTarget, options: Brow
 }
 
 function lineOf({ address, name, depth, value, type = "", signal, perSecond }: BrowsedNode): string {
-  const text = value === undefined ? "" : String(value);
-  const shown = text.length > longestValue ? `${text.slice(0, longestValue)}…` : text;
+  const shown = value === undefined ? "" : cut(String(value));
   const measured = signal.engUnit === undefined || shown === "" ? shown : `${shown} ${signal.engUnit}`;
   const rate = perSecond === undefined ? "" : `${perSecond.toFixed(1)}/s`.padEnd(10);
   const typed = type === "" ? "" : `${type.padEnd(10)}  `;

@@ -2,7 +2,7 @@
 import { refusalWarnings } from "../../agent/status/refused-inputs.ts";
 import type { Config, ConfiguredSource } from "../../config/format/config.ts";
 import { loadConfig } from "../../config/load.ts";
-import { isAgentError } from "../../core/errors.ts";
+import { errorCodes, isAgentError } from "../../core/errors.ts";
 import { isAbort } from "../../lib/flow/abort.ts";
 import { visible } from "../../lib/text/visible.ts";
 import { InputOwners } from "../../mapping/input-owners.ts";
@@ -11,8 +11,8 @@ import { formatTimestamp } from "../../wire/timestamp.ts";
 import { commandRuntime } from "../shared/command-runtime.ts";
 import { type FindingsListener, type ScanResult, scan } from "../shared/source-scan.ts";
 import type { Console, Screen } from "../terminal/console.ts";
-import { CommandFailed, deviceFailure, type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
-import { columns, count, exactNumber, span } from "../terminal/text.ts";
+import { CommandFailed, type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
+import { columns, count, cut, exactNumber, span } from "../terminal/text.ts";
 
 interface TestOptions {
   readonly config: string;
@@ -37,13 +37,9 @@ export async function test(options: TestOptions, io: Console): Promise<ExitStatu
     throw new CommandFailed(`${options.config} ${has}`, exitStatus.usage);
   }
   const owners = new InputOwners();
+  const names = sources.map(({ name }) => name);
   const live =
-    io.screen && options.once !== true && options.json !== true
-      ? openLiveTable(
-          io.screen,
-          sources.map(({ name }) => name),
-        )
-      : undefined;
+    io.screen && options.once !== true && options.json !== true ? openLiveTable(io.screen, names) : undefined;
   const ends = await Promise.all(sources.map((source) => testSource(source, config, owners, options, live, io)));
   live?.end();
   return ends.find((end) => end !== exitStatus.done) ?? exitStatus.done;
@@ -87,8 +83,11 @@ async function testSource(
     }
   } catch (error) {
     if (!isAbort(error, stop)) {
-      if (isAgentError(error)) live?.failed(name, `${error.message}; ${error.hint}`);
-      return failure(name, error, live ? { complain() {} } : io);
+      if (!isAgentError(error)) throw error;
+      // The other sources go on.
+      if (live) live.failed(name, `${error.message}; ${error.hint}`);
+      else io.complain(`${visible(`tagferry: ${name}: ${error.message}`)}\n  ${error.hint}`);
+      return errorCodes[error.code].exit;
     }
   }
   for (const tag of silent) {
@@ -109,31 +108,17 @@ async function testSource(
   return wrong + refused.length === 0 ? exitStatus.done : exitStatus.failed;
 }
 
-/** Prints the failure without ending the other sources. */
-function failure(source: string, error: unknown, io: Pick<Console, "complain">): ExitStatus {
-  if (!isAgentError(error)) throw error;
-  io.complain(visible(`tagferry: ${source}: ${error.message}`));
-  io.complain(`  ${error.hint}`);
-  return deviceFailure(error).exit;
-}
-
 function cells({ source, input, raw, value, text, unit, time, clock, quality, reason, address }: ScanResult): string[] {
   const mapped = value === undefined ? "no point" : [value, unit, text].filter((part) => part !== undefined).join(" ");
   return [
     source,
     input,
     mapped,
-    `raw ${raw === undefined ? "none" : short(String(raw))}`,
+    `raw ${raw === undefined ? "none" : cut(String(raw))}`,
     address,
     `${formatTimestamp(time)}${clock === "agent" ? " (here)" : ""}`,
     quality === "good" ? (reason ?? "good") : `${quality}: ${reason ?? "without a reason"}`,
   ];
-}
-
-const longest = 40;
-
-function short(text: string): string {
-  return text.length > longest ? `${text.slice(0, longest)}…` : text;
 }
 
 function jsonOf({ tag: _tag, refused: _refused, time, raw, ...rest }: ScanResult): string {

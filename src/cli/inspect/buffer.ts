@@ -188,11 +188,8 @@ export async function bufferVerify(directory: string, options: JsonOption, io: C
   return ok ? exitStatus.done : exitStatus.failed;
 }
 
-const exportFormats = ["csv", "ndjson"] as const;
-type ExportFormat = (typeof exportFormats)[number];
-
 interface BufferExportOptions {
-  readonly format: ExportFormat;
+  readonly format: "csv" | "ndjson";
   /** Only points that the service does not have, according to the persisted state of the buffer. */
   readonly undelivered?: boolean;
 }

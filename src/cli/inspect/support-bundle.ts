@@ -1,4 +1,6 @@
 // `tagferry support-bundle`: an archive with the data for diagnosing a problem, without secrets.
+
+import { execFile } from "node:child_process";
 import { readFile, writeFile } from "node:fs/promises";
 import { arch, cpus, freemem, hostname, release, totalmem, uptime } from "node:os";
 import { basename, join, resolve } from "node:path";
@@ -9,6 +11,7 @@ import type { Config } from "../../config/format/config.ts";
 import { configIssues, loadConfig } from "../../config/load.ts";
 import { shownFile } from "../../config/nodes/shown-file.ts";
 import { isAgentError } from "../../core/errors.ts";
+import { Secret } from "../../core/secret.ts";
 import { creationProblem, fileProblem } from "../../lib/files/paths.ts";
 import { withoutSecrets } from "../../lib/text/without-secrets.ts";
 import { formatByteSize } from "../../lib/values/byte-size.ts";
@@ -17,7 +20,6 @@ import type { Console } from "../terminal/console.ts";
 import { CommandFailed } from "../terminal/exit-status.ts";
 import { progressBar } from "../terminal/text.ts";
 import { version } from "../terminal/version.ts";
-import { journalLines, scrubber, secretsIn, tar } from "./bundle-files.ts";
 
 interface SupportBundleOptions extends AgentQuery {
   readonly config: string;
@@ -211,4 +213,80 @@ function reason(error: unknown): string {
   const [issue] = isAgentError(error, "CONFIG_INVALID") ? configIssues(error) : [];
   if (issue) return `${issue.file}: ${issue.message}`;
   return fileProblem(error);
+}
+
+const blockBytes = 512;
+
+/**
+ * A ustar archive (POSIX.1-1988): each file has a header of 512 bytes, its content is zero-padded to a multiple of 512, and
+ * two empty blocks end the archive. Files have less than 8 GiB. `seconds`: modification time since 1970. Throws `RangeError`
+ * if a name has more than 100 bytes.
+ */
+export function tar(files: readonly { readonly name: string; readonly data: Uint8Array }[], seconds: number): Buffer {
+  const parts = files.flatMap(({ name, data }) => [
+    header(name, data.length, seconds),
+    data,
+    Buffer.alloc((blockBytes - (data.length % blockBytes)) % blockBytes),
+  ]);
+  return Buffer.concat([...parts, Buffer.alloc(2 * blockBytes)]);
+}
+
+function header(name: string, size: number, seconds: number): Buffer {
+  const block = Buffer.alloc(blockBytes);
+  if (Buffer.byteLength(name) > 100) throw new RangeError(`too long for a tar archive: ${name}`);
+  const octal = (value: number, at: number, digits: number) =>
+    block.write(`${Math.floor(value).toString(8).padStart(digits, "0")}\0`, at);
+  block.write(name, 0);
+  octal(0o600, 100, 7);
+  octal(0, 108, 7);
+  octal(0, 116, 7);
+  octal(size, 124, 11);
+  octal(seconds, 136, 11);
+  // The checksum counts its own field as blanks.
+  block.write("        ", 148);
+  block.write("0", 156);
+  block.write("ustar\x0000", 257);
+  const sum = block.reduce((total, byte) => total + byte, 0);
+  block.write(`${sum.toString(8).padStart(6, "0")}\0 `, 148);
+  return block;
+}
+
+/** Masking shorter secrets would destroy half of the text. */
+const shortest = 4;
+
+/** All secrets in `value`, at any depth. */
+export function secretsIn(value: unknown, found: Set<string> = new Set(), seen: Set<unknown> = new Set()): Set<string> {
+  if (value instanceof Secret) found.add(value.reveal());
+  else if (typeof value === "object" && value !== null && !seen.has(value)) {
+    seen.add(value);
+    for (const inner of Object.values(value)) secretsIn(inner, found, seen);
+  }
+  return found;
+}
+
+/** Replaces the secrets by `***`: literal, base64, hexadecimal, URL-encoded and JSON-escaped. */
+export function scrubber(secrets: Iterable<string>): (text: string) => string {
+  const forms = new Set<string>();
+  for (const secret of secrets) {
+    if (secret.length < shortest) continue;
+    const bytes = Buffer.from(secret);
+    const base64 = bytes.toString("base64");
+    const json = JSON.stringify(secret).slice(1, -1);
+    const all = [secret, base64, base64.replace(/=+$/, ""), bytes.toString("base64url"), bytes.toString("hex")];
+    all.push(bytes.toString("hex").toUpperCase());
+    for (const form of [...all, encodeURIComponent(secret), json]) forms.add(form);
+  }
+  if (forms.size === 0) return (text) => text;
+  // Longest first, since a secret may be the prefix of another.
+  const ordered = [...forms].toSorted((a, b) => b.length - a.length);
+  const any = new RegExp(ordered.map((form) => form.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|"), "g");
+  return (text) => text.replace(any, "***");
+}
+
+/** Rejects if the journal is missing, unreadable for this user, or empty. */
+async function journalLines(signal: AbortSignal): Promise<string> {
+  const args = ["--unit", "tagferry", "--lines", "5000", "--output", "cat", "--no-pager", "--quiet"];
+  const { stdout } = await promisify(execFile)("journalctl", args, { signal, timeout: 20_000, maxBuffer: 2 ** 26 });
+  if (stdout.trim() === "") throw new Error("the journal has nothing");
+  return stdout;
 }

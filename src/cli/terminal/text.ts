@@ -1,5 +1,7 @@
 // Formats the output of commands. Escapes everything that controls a terminal.
+
 import { visible } from "../../lib/text/visible.ts";
+import { formatDuration } from "../../lib/time/duration.ts";
 import type { Console } from "./console.ts";
 
 /** Table rows with padded columns, indented by two. */
@@ -46,27 +48,17 @@ export function percent(share: number): string {
   return share > 0 && share < 0.001 ? "less than 0.1 %" : `${number(share * 100)} %`;
 }
 
-const units: readonly (readonly [ms: number, unit: string])[] = [
-  [86_400_000, "d"],
-  [3_600_000, "h"],
-  [60_000, "m"],
-  [1_000, "s"],
-];
-
 /** A duration in its two largest units: 90_000 ms → `1m30s`. */
 export function span(ms: number): string {
   if (ms < 1_000) return `${Math.max(0, Math.round(ms))}ms`;
   if (ms < 10_000) return `${Math.round(ms / 100) / 10}s`;
-  const largest = units.findIndex(([size]) => ms >= size);
-  let left = ms;
-  return units
-    .slice(largest, largest + 2)
-    .map(([size, unit]) => {
-      const n = Math.floor(left / size);
-      left -= n * size;
-      return n > 0 ? `${n}${unit}` : "";
-    })
-    .join("");
+  const smallest = ms < 3_600_000 ? 1_000 : ms < 86_400_000 ? 60_000 : 3_600_000;
+  return formatDuration(ms - (ms % smallest));
+}
+
+/** At most 40 characters of a text. */
+export function cut(text: string): string {
+  return text.length > 40 ? `${text.slice(0, 40)}…` : text;
 }
 
 /** `[######------------------] 25 %, 12 of 48 segments`, for `Console.progress`. `what` in the plural. */

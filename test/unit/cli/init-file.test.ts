@@ -1,7 +1,7 @@
 // The data directory in the configuration that `init` writes.
 import { resolve } from "node:path";
 import { expect, test } from "vitest";
-import { initFile } from "../../../src/cli/configure/init-file.ts";
+import { initFile } from "../../../src/cli/configure/init.ts";
 import { askAll } from "../../../src/cli/configure/init-questions.ts";
 import type { Console } from "../../../src/cli/terminal/console.ts";
 import { environmentOf, load } from "../../support/config.ts";

@@ -1,7 +1,7 @@
 // Removing known secrets from texts.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { scrubber, secretsIn } from "../../../src/cli/inspect/bundle-files.ts";
+import { scrubber, secretsIn } from "../../../src/cli/inspect/support-bundle.ts";
 import { Secret } from "../../../src/core/secret.ts";
 import { runs } from "../../support/property.ts";
 

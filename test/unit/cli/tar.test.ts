@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { tar } from "../../../src/cli/inspect/bundle-files.ts";
+import { tar } from "../../../src/cli/inspect/support-bundle.ts";
 import { has } from "../../support/platform.ts";
 import { runs } from "../../support/property.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
