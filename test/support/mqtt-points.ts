@@ -8,7 +8,7 @@ import type { Point } from "../../src/core/point.ts";
 import type { RefusedInput } from "../../src/mapping/mapping.ts";
 import { openMapping } from "../../src/mapping/source-mapping.ts";
 import { mqttDriver } from "../../src/source/mqtt/driver.ts";
-import { type MessageReceiver, openMessageReceiver } from "../../src/source/mqtt/receiver/message-receiver.ts";
+import { openMessageReceiver } from "../../src/source/mqtt/receiver/message-receiver.ts";
 import { environmentOf } from "./config.ts";
 import { ManualClock, testRuntime } from "./runtime.ts";
 
@@ -79,19 +79,11 @@ export async function mapConfigured(
   const receiver = openMessageReceiver(options, runtime, link);
   for (const { topic, payload, retained = false } of messages)
     receiver.receive({ topic, payload: Buffer.from(payload), retained, held: undefined });
-  const delivery = messages.length === 0 ? undefined : await takeSome(receiver);
+  // Readings are available at once or not at all.
+  const stopped = AbortSignal.abort(new Error("nothing more comes"));
+  const { value: delivery } = await receiver.deliveries(stopped).next();
   const points = delivery ? mapping.map(delivery) : [];
   return { points, refused: mapping.refusals(), lastUnnamed: receiver.details["lastUnnamed"], warnings };
-}
-
-/** Undefined if the messages gave no readings. */
-async function takeSome(receiver: MessageReceiver) {
-  const stop = new AbortController();
-  const taken = receiver.take(stop.signal).catch(() => undefined);
-  // Readings are available at once or not at all.
-  await new Promise((resolve) => setImmediate(resolve));
-  stop.abort(new Error("nothing came"));
-  return await taken;
 }
 
 const configuration = (tagsYaml: string) => `

@@ -1,6 +1,6 @@
 // A broker with a limited send window, and a client that stores what it receives. It makes one commit at a time, each
 // of which waits for further messages as the send window determines. Time is simulated.
-import { SendWindow } from "../../src/source/mqtt/receiver/send-window.ts";
+import { SendWindow } from "../../src/source/mqtt/receiver/receive-queue.ts";
 
 export interface ModelOptions {
   /** The number of messages that the broker leaves unacknowledged. */

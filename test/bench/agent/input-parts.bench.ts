@@ -74,7 +74,7 @@ const receiver = openMessageReceiver(
   link,
 );
 report("MQTT, nothing read");
-const { signal } = new AbortController();
+const deliveries = receiver.deliveries(new AbortController().signal);
 async function round(n: number, stored: boolean): Promise<void> {
   let waiting = 0;
   for (let i = 0; i < inputs; i++) {
@@ -84,7 +84,8 @@ async function round(n: number, stored: boolean): Promise<void> {
     const goesOn = receiver.receive({ topic, payload, retained: false, held: undefined });
     if (++waiting < 5_000 && goesOn && i < inputs - 1) continue;
     waiting = 0;
-    const delivery = await receiver.take(signal);
+    const { value: delivery } = await deliveries.next();
+    if (!delivery) throw new Error("no delivery");
     if (stored) mapping.map(delivery);
     delivery.ack();
   }

@@ -2,6 +2,7 @@
 import type { EpochMicros } from "../../../core/point.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { Delivery, Reading } from "../../../core/source.ts";
+import { isAbort } from "../../../lib/flow/abort.ts";
 import { RateLimitedLog } from "../../../lib/flow/rate-limited-log.ts";
 import type { MqttTag } from "../config/tag.ts";
 import { tagFilter } from "../config/tag-address.ts";
@@ -14,7 +15,7 @@ import { SparkplugHost } from "../sparkplug/host.ts";
 import { SubscriptionCopies } from "../topics/topic-trie.ts";
 import { messageReader } from "./message-reader.ts";
 import { type Batch, receiveQueue } from "./receive-queue.ts";
-import { SendWindow } from "./send-window.ts";
+import { type StaleTagWatch, staleTagWatch } from "./stale-tag-watch.ts";
 
 export interface MessageReceiverOptions {
   readonly source: string;
@@ -31,8 +32,6 @@ export interface MessageReceiverOptions {
   readonly inSession?: readonly string[];
 }
 
-export type MessageReceiver = ReturnType<typeof openMessageReceiver>;
-
 /** Most readings of a delivery, as required by `Source.deliveries`. */
 const maxReadings = 10_000;
 /** A batch of this size indicates a backlog at the broker and is synced without delay. */
@@ -48,7 +47,6 @@ export function openMessageReceiver(options: MessageReceiverOptions, runtime: Ru
   const limitedLog = new RateLimitedLog(runtime);
   const counts = new MessageCounts();
   const unknown = new UnknownTopics();
-  const sendWindow = new SendWindow(options.receiveMaximum);
   const rebirths = new RebirthRequests(requestRebirth ? publish : undefined);
   const sparkplug = new SparkplugHost({ maxPayload, rebirths, counts, monotonic });
   const router = new TopicRouter(tags, waysOf(maxPayload), rememberedTopics);
@@ -56,9 +54,10 @@ export function openMessageReceiver(options: MessageReceiverOptions, runtime: Ru
   const read = messageReader({ router, copies, maxPayload, sparkplug, names, counts, unknown, onDefect });
   const queue = receiveQueue({
     maxReadings,
+    receiveMaximum: options.receiveMaximum,
+    monotonic,
     acknowledge(held) {
       counts.acknowledged += held.length;
-      sendWindow.acknowledged(held.length);
       link.acknowledge(held);
     },
     onRoom() {
@@ -71,8 +70,7 @@ export function openMessageReceiver(options: MessageReceiverOptions, runtime: Ru
   let stalledSince: number | undefined;
   /** Arrival time of messages in the current event loop turn. Undefined between turns. */
   let turn: EpochMicros | undefined;
-  /** Messages of this turn that need an acknowledgement. */
-  let arrived = 0;
+  let stale: StaleTagWatch | undefined;
   let isClosed = false;
   let hasDefect = false;
 
@@ -87,17 +85,15 @@ export function openMessageReceiver(options: MessageReceiverOptions, runtime: Ru
     if (!isClosed) link.publish(topic, payload);
   }
 
-  /** Reads the Sparkplug messages that wait for others which can no longer arrive. */
-  function readWaiting(): void {
-    queue.put(undefined, (sink) => sparkplug.releaseOverdue(clock.now(), sink, 0));
+  /** Reads the Sparkplug messages that have waited for others for at least `forMs` milliseconds. */
+  function readWaiting(forMs = 0): void {
+    queue.put(undefined, (sink) => sparkplug.releaseOverdue(clock.now(), sink, forMs));
   }
 
   function beginTurn(): EpochMicros {
     // Runs after all messages of the chunk, which are read without a pause.
     queueMicrotask(() => {
       turn = undefined;
-      sendWindow.received(arrived, monotonic());
-      arrived = 0;
       queue.settle();
       counts.publish(metrics, source);
     });
@@ -105,15 +101,14 @@ export function openMessageReceiver(options: MessageReceiverOptions, runtime: Ru
   }
 
   function deliveryOf(batch: Batch): Delivery {
-    const isHeld = batch.held.length > 0;
-    const hurry = isHeld ? new Promise<void>((resolve) => sendWindow.waiting(monotonic(), resolve)) : undefined;
+    const { readings, descriptions, hurry } = batch;
+    stale?.received(readings, monotonic());
     return {
-      readings: batch.readings,
-      descriptions: batch.descriptions,
-      awaited: isHeld || batch.readings.length >= backlogBatch,
+      readings,
+      descriptions,
+      awaited: hurry !== undefined || readings.length >= backlogBatch,
       ...(hurry && { hurry }),
       ack() {
-        if (hurry) sendWindow.stored(monotonic());
         queue.release(batch);
         counts.publish(metrics, source);
       },
@@ -133,7 +128,6 @@ export function openMessageReceiver(options: MessageReceiverOptions, runtime: Ru
       const arrival = (turn ??= beginTurn());
       const { topic, held, skippedBytes: bytes } = message;
       counts.received++;
-      if (held !== undefined) arrived++;
       if (bytes !== undefined) {
         counts.noteOversized(topic, bytes, maxPayload);
         limitedLog.warn(
@@ -164,6 +158,11 @@ export function openMessageReceiver(options: MessageReceiverOptions, runtime: Ru
     unknown: () => unknown.top(),
     connected(resumed: boolean): void {
       if (resumed) copies.granted(options.inSession ?? []);
+      stale = staleTagWatch(tags, monotonic());
+    },
+    /** Undefined: no tag is watched. */
+    get stale(): StaleTagWatch | undefined {
+      return stale;
     },
     /** Call with the filters that the broker has granted, before others are unsubscribed. */
     subscribed: (filters: readonly string[]): void => copies.granted(filters),
@@ -180,16 +179,19 @@ export function openMessageReceiver(options: MessageReceiverOptions, runtime: Ru
       queue.put(undefined, (sink) => sparkplug.releaseOverdue(clock.now(), sink));
       queue.settle();
     },
-    /** Resolves with the readings since the last call, once there are any. Rejects as `HandOver.take` does. */
-    take: async (signal: AbortSignal): Promise<Delivery> => deliveryOf(await queue.take(signal)),
-    close,
-    /** Stops receiving and yields what has arrived. */
-    *rest(): Generator<Delivery> {
+    /** As `Source.deliveries`. After an abort it stops receiving and yields what has arrived, so that it is stored. */
+    async *deliveries(signal: AbortSignal): AsyncGenerator<Delivery, void, undefined> {
+      try {
+        for (;;) yield deliveryOf(await queue.take(signal));
+      } catch (error) {
+        if (!isAbort(error, signal)) throw error;
+      }
       close();
       readWaiting();
       for (let batch = queue.takeNow(); batch; batch = queue.takeNow()) yield deliveryOf(batch);
     },
-    /** Call after a connection loss. `take` first returns what has arrived, then rejects with `error`. */
+    close,
+    /** Call after a connection loss. `deliveries` first yields what has arrived, then throws `error`. */
     fail(error: unknown): void {
       readWaiting();
       queue.fail(error);

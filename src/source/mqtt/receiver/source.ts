@@ -4,7 +4,7 @@ import type { DriverConfig } from "../../../core/driver.ts";
 import { AgentError, isAgentError } from "../../../core/errors.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { Recovery, Source } from "../../../core/source.ts";
-import { isAbort, orAbort } from "../../../lib/flow/abort.ts";
+import { orAbort } from "../../../lib/flow/abort.ts";
 import { formatDuration } from "../../../lib/time/duration.ts";
 import { clientIdOf, type mqttOptions } from "../config/options.ts";
 import type { mqttTag } from "../config/tag.ts";
@@ -22,7 +22,6 @@ import {
 } from "../connection/subscriptions.ts";
 import { NameTables, namesFile } from "../reading/name-tables.ts";
 import { openMessageReceiver } from "./message-receiver.ts";
-import { staleTagWatch } from "./stale-tag-watch.ts";
 
 type MqttConfig = DriverConfig<typeof mqttOptions, typeof mqttTag>;
 
@@ -99,8 +98,6 @@ async function openAt(address: string, config: MqttConfig, runtime: Runtime, sig
   if (expiryAdvice !== undefined) log.warn(about, expiryAdvice);
 
   const closing = new AbortController();
-  const stale = staleTagWatch(tags, clock.monotonic());
-  const { intervalMs: staleEveryMs } = stale;
   let subscriptions: Subscriptions = { granted: [], refused: new Map(), unprotected: [] };
   void connection.lost.then((error) => receiver.fail(error));
   const subscribing = subscribe(sessionPresent ? state.filters : []);
@@ -134,8 +131,9 @@ async function openAt(address: string, config: MqttConfig, runtime: Runtime, sig
   }
 
   async function watchSilence(): Promise<void> {
-    if (staleEveryMs === undefined) return;
-    await each(staleEveryMs, () => {
+    const { stale } = receiver;
+    if (!stale) return;
+    await each(stale.intervalMs, () => {
       for (const { topic, expectEvery, readings } of stale.check(clock.monotonic(), clock.now())) {
         log.warn({ topic, ms: expectEvery }, "no message for longer than expected");
         receiver.add(readings);
@@ -201,7 +199,7 @@ async function openAt(address: string, config: MqttConfig, runtime: Runtime, sig
       const answered = new AbortController();
       const until = AbortSignal.any([checkSignal, answered.signal]);
       const discarding = (async () => {
-        for (;;) await receiver.take(until);
+        for await (const _discarded of receiver.deliveries(until));
       })();
       try {
         await Promise.race([subscribing, discarding]);
@@ -212,19 +210,7 @@ async function openAt(address: string, config: MqttConfig, runtime: Runtime, sig
       }
       return { refused: refusedTopics(tags, subscriptions) };
     },
-    async *deliveries(until) {
-      try {
-        for (;;) {
-          const delivery = await receiver.take(until);
-          if (staleEveryMs !== undefined) stale.received(delivery.readings, clock.monotonic());
-          yield delivery;
-        }
-      } catch (error) {
-        if (!isAbort(error, until)) throw error;
-        // Delivers what has arrived, so that it is stored.
-        yield* receiver.rest();
-      }
-    },
+    deliveries: (until) => receiver.deliveries(until),
     details() {
       const { granted, refused, unprotected } = subscriptions;
       const numbers = Object.entries(connection.limits).filter(([, limit]) => typeof limit === "number");

@@ -18,7 +18,9 @@ interface WatchedTag {
   reported: boolean;
 }
 
-/** `nowMs` is monotonic in all methods. */
+export type StaleTagWatch = NonNullable<ReturnType<typeof staleTagWatch>>;
+
+/** Begins to watch the tags. Undefined: none of them is to be watched. `nowMs` is monotonic in all methods. */
 export function staleTagWatch(tags: readonly MqttTag[], nowMs: number) {
   const watchedTags = new Map<TagId, WatchedTag>();
   /** Readings created here, which do not count as messages. */
@@ -30,13 +32,11 @@ export function staleTagWatch(tags: readonly MqttTag[], nowMs: number) {
     const named = tagCaptures(tag).length === 0;
     watchedTags.set(id, { id, topic: topic.text, expectEvery, named, received: nowMs, reported: false });
   }
+  if (watchedTags.size === 0) return undefined;
 
   return {
-    /** Milliseconds between checks. Undefined: no tag is watched. */
-    get intervalMs(): number | undefined {
-      if (watchedTags.size === 0) return undefined;
-      return Math.min(...[...watchedTags.values()].map(({ expectEvery }) => expectEvery)) / 4;
-    },
+    /** Milliseconds between checks. */
+    intervalMs: Math.min(...watchedTags.values().map(({ expectEvery }) => expectEvery)) / 4,
     received(readings: readonly Reading[], nowMs: number): void {
       for (const reading of readings) {
         const watched = watchedTags.get(reading.tag);

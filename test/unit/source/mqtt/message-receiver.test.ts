@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Captures } from "../../../../src/core/source.ts";
+import type { Captures, Delivery, Reading } from "../../../../src/core/source.ts";
 import { openMessageReceiver } from "../../../../src/source/mqtt/receiver/message-receiver.ts";
 import { mqttConfig } from "../../../support/mqtt-source.ts";
 import { ManualClock, testRuntime } from "../../../support/runtime.ts";
@@ -7,19 +7,25 @@ import { sparkplugPayload } from "../../../support/sparkplug.ts";
 
 const never = new AbortController().signal;
 
+async function next(deliveries: AsyncGenerator<Delivery, void>): Promise<Delivery> {
+  const { value } = await deliveries.next();
+  if (!value) throw new Error("no more deliveries");
+  return value;
+}
+
 test("100,000 topics in rotation are looked up once each", async () => {
   const { tags } = mqttConfig({ options: { url: "mqtt://broker" }, tags: [{ topic: "line/{n}" }] });
   const link = { acknowledge() {}, publish() {}, resume() {} };
   const options = { source: "hall", tags, maxPayload: 100, requestRebirth: false };
   const receiver = openMessageReceiver(options, testRuntime(), link);
-  const { signal } = new AbortController();
+  const deliveries = receiver.deliveries(never);
   const payload = Buffer.from("1");
   const last = 100_001;
   const seen: Captures[] = [];
   for (let i = 0; i <= last; i++) {
     const goesOn = receiver.receive({ topic: `line/${i % 100_000}`, payload, retained: false, held: undefined });
     if (goesOn && i < last) continue;
-    const delivery = await receiver.take(signal);
+    const delivery = await next(deliveries);
     for (const { captures } of delivery.readings) if (captures["n"] === "1") seen.push(captures);
     delivery.ack();
   }
@@ -35,6 +41,7 @@ test("a delivery hurries once half of the learned window is in flight", async ()
   const link = { acknowledge: (held: readonly number[]) => acknowledged.push(...held), publish() {}, resume() {} };
   const options = { source: "hall", tags, maxPayload: 100, requestRebirth: false };
   const receiver = openMessageReceiver(options, testRuntime({ clock }), link);
+  const deliveries = receiver.deliveries(never);
   let sent = 0;
   const send = async (messages: number) => {
     for (let i = 0; i < messages; i++)
@@ -42,7 +49,7 @@ test("a delivery hurries once half of the learned window is in flight", async ()
     await clock.advance(0);
   };
   const take = async () => {
-    const delivery = await receiver.take(never);
+    const delivery = await next(deliveries);
     let isHurried = false;
     void delivery.hurry?.then(() => (isHurried = true));
     return { ack: () => delivery.ack(), isHurried: () => isHurried };
@@ -86,7 +93,9 @@ test("Sparkplug messages that wait for a missing one are read when the source st
   send("NDATA", 2, 3);
   await clock.advance(0);
 
-  const readings = [...receiver.rest()].flatMap((delivery) => delivery.readings);
+  const stopped = AbortSignal.abort(new Error("stopped"));
+  const readings: Reading[] = [];
+  for await (const delivery of receiver.deliveries(stopped)) readings.push(...delivery.readings);
 
   expect(readings.map(({ value }) => value)).toEqual([1, 3]);
   expect(published).toEqual([]);
@@ -99,7 +108,7 @@ test("a message that was skipped for its properties is not reported as too large
   const receiver = openMessageReceiver({ source: "hall", tags, maxPayload: 100, requestRebirth: false }, runtime, link);
   receiver.receive({ topic: "line/1", payload: Buffer.alloc(0), skippedBytes: 7, retained: false, held: undefined });
 
-  const { readings } = await receiver.take(never);
+  const { readings } = await next(receiver.deliveries(never));
   expect(readings).toMatchObject([{ reason: "payload was not read: its properties have more than 65536 bytes" }]);
   expect(receiver.details).toMatchObject({
     lastOversized: "line/1: its properties have more than 65536 bytes: narrow the topic of the tag",

@@ -6,6 +6,7 @@ import { type Batch, receiveQueue } from "../../../../src/source/mqtt/receiver/r
 import { runs } from "../../../support/property.ts";
 
 const { signal } = new AbortController();
+const monotonic = () => 0;
 
 test("packets are acknowledged once in the order of arrival, however batches are delivered and stored", async () => {
   // A step adds a message with this many readings, takes a batch, or stores the taken batch with this number.
@@ -20,6 +21,7 @@ test("packets are acknowledged once in the order of arrival, however batches are
       const acknowledged: number[] = [];
       const queue = receiveQueue({
         maxReadings: 8,
+        monotonic,
         acknowledge: (held) => acknowledged.push(...held),
         onRoom: () => {},
       });
@@ -62,6 +64,7 @@ test("a message with more readings than a batch is delivered in several, acknowl
   const acknowledged: number[] = [];
   const queue = receiveQueue({
     maxReadings: 4,
+    monotonic,
     acknowledge: (held) => acknowledged.push(...held),
     onRoom: () => {},
   });
@@ -78,7 +81,7 @@ test("a message with more readings than a batch is delivered in several, acknowl
 });
 
 test("queued readings are still delivered when the connection is lost, then the loss is reported", async () => {
-  const queue = receiveQueue({ maxReadings: 8, acknowledge: () => {}, onRoom: () => {} });
+  const queue = receiveQueue({ maxReadings: 8, monotonic, acknowledge: () => {}, onRoom: () => {} });
   queue.put(1, ({ readings }) => readings.push(...someReadings(2)));
   queue.fail(new Error("lost"));
   expect((await queue.take(signal)).readings).toHaveLength(2);
@@ -87,7 +90,7 @@ test("queued readings are still delivered when the connection is lost, then the 
 
 test("the queue is full at its capacity and signals when it has room again", async () => {
   let room = 0;
-  const queue = receiveQueue({ maxReadings: 4, acknowledge: () => {}, onRoom: () => room++ });
+  const queue = receiveQueue({ maxReadings: 4, monotonic, acknowledge: () => {}, onRoom: () => room++ });
   queue.put(undefined, ({ readings }) => readings.push(...someReadings(3)));
   expect(queue.full).toBe(false);
   queue.put(undefined, ({ readings }) => readings.push(...someReadings(3)));

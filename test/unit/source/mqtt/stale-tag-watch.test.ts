@@ -9,7 +9,7 @@ const tags = [{ topic: "a" }, { topic: "b", expectEvery: "10m" }, { topic: "c/{x
 const minute = 60_000;
 
 test("a tag silent for too long is reported once, until it has a value again", () => {
-  const watch = staleTagWatch(tags, 0);
+  const watch = staleTagWatch(tags, 0)!;
   const check = (minutes: number) => watch.check(minutes * minute, epochMicros(0));
   expect(check(9)).toEqual([]);
   const silent = check(10);
@@ -31,5 +31,5 @@ test("a tag silent for too long is reported once, until it has a value again", (
 });
 
 test("without expectEvery no tag is watched", () => {
-  expect(staleTagWatch(tags.slice(0, 1), 0).intervalMs).toBeUndefined();
+  expect(staleTagWatch(tags.slice(0, 1), 0)).toBeUndefined();
 });
