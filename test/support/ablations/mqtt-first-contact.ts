@@ -170,7 +170,7 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
   },
   {
     safeguard: "a bad reading when a device omits a bad value",
-    file: "source/mqtt/reading/tag-reader.ts",
+    file: "source/mqtt/receiver/message-reader.ts",
     code: 'absent && tag.missing === "skip" && !isBad',
     without: 'absent && tag.missing === "skip"',
     test: "unit/source/mqtt/message-reader.test.ts",

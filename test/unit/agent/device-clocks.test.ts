@@ -8,13 +8,13 @@ import { type ClockWatchOptions, openClockWatch } from "../../../src/agent/clock
 import type { Delivery, Reading, TagId } from "../../../src/core/source.ts";
 import { BoundedQueue } from "../../../src/lib/flow/abort.ts";
 import { defaultTimeRule, type TimeRule } from "../../../src/lib/readings/device-time.ts";
-import { tagAddress } from "../../../src/source/mqtt/config/tag-address.ts";
-import { jsonDocument } from "../../../src/source/mqtt/decoders/payload.ts";
 import { mqttDriver } from "../../../src/source/mqtt/driver.ts";
-import { MessageCounts } from "../../../src/source/mqtt/reading/message-counts.ts";
+import { MessageCounts, UnknownTopics } from "../../../src/source/mqtt/reading/message-counts.ts";
 import { NameTables } from "../../../src/source/mqtt/reading/name-tables.ts";
-import { readTag } from "../../../src/source/mqtt/reading/tag-reader.ts";
-import { TopicRouter } from "../../../src/source/mqtt/reading/topic-router.ts";
+import { TopicRouter, waysOf } from "../../../src/source/mqtt/reading/topic-router.ts";
+import { messageReader } from "../../../src/source/mqtt/receiver/message-reader.ts";
+import { RebirthRequests } from "../../../src/source/mqtt/sparkplug/edge-node.ts";
+import { SparkplugHost } from "../../../src/source/mqtt/sparkplug/host.ts";
 import { ClockCheck, toReading } from "../../../src/source/opcua/types/reading.ts";
 import { runs } from "../../support/property.ts";
 import { ManualClock, testRuntime } from "../../support/runtime.ts";
@@ -78,8 +78,19 @@ async function plant({ gateway, policy = "hold", synchronised = "unknown", rule 
     source(name).offer({ readings, descriptions: [], awaited: false, ack() {} });
 
   const time = { at: "$.ts", ...rule, ...(rule.maxAhead !== undefined && { maxAhead: `${rule.maxAhead}ms` }) };
-  const tag = { ...mqttDriver.tag.parse({ topic: "plant/{path...}", value: "$.v", time }) };
-  const router = new TopicRouter([tag], () => ({ address: tagAddress(tag), decode: jsonDocument }), 100);
+  const tags = [mqttDriver.tag.parse({ topic: "plant/{path...}", value: "$.v", time })];
+  const counts = new MessageCounts();
+  const maxPayload = 1_000;
+  const read = messageReader({
+    router: new TopicRouter(tags, waysOf(maxPayload), 100),
+    maxPayload,
+    sparkplug: new SparkplugHost({ maxPayload, rebirths: new RebirthRequests(undefined), counts, monotonic: () => 0 }),
+    names: new NameTables(tags),
+    copies: { isFor: () => true },
+    counts,
+    unknown: new UnknownTopics(),
+    onDefect: () => {},
+  });
   return {
     wall,
     watch,
@@ -89,11 +100,7 @@ async function plant({ gateway, policy = "hold", synchronised = "unknown", rule 
     publish(topic: string, { ahead = 0, retained = false } = {}) {
       const payload = Buffer.from(JSON.stringify({ v: trueNow() / second, ts: trueNow() + ahead }));
       const readings: Reading[] = [];
-      for (const route of router.routes(topic)) {
-        const message = { topic, payload, retained, held: undefined };
-        const reception = { message, document: jsonDocument(payload), arrival: clock.now(), readings };
-        readTag(route, { ...reception, counts: new MessageCounts(), names: new NameTables([tag]), complain: () => {} });
-      }
+      read({ topic, payload, retained, held: undefined }, clock.now(), { readings, descriptions: [] });
       give("broker", readings);
     },
     notify(name: string) {

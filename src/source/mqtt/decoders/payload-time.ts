@@ -1,12 +1,12 @@
-// Formats of times in payloads.
+// Times of values: where a payload has them, and how they are written.
 import { type EpochMicros, epochMicros } from "../../../core/point.ts";
 import type { AheadTime } from "../../../core/source.ts";
 import { aheadTime, defaultTimeRule, judgeTime, type TimeRule } from "../../../lib/readings/device-time.ts";
 import { formatDuration } from "../../../lib/time/duration.ts";
 import type { TimeZone } from "../../../lib/time/time-zone.ts";
 import { parseDecimal } from "../../../lib/values/decimal-text.ts";
-import { scalarText } from "./json-path.ts";
-import type { PayloadError } from "./payload.ts";
+import { follow, type JsonPath, scalarText } from "./json-path.ts";
+import { PayloadError } from "./payload.ts";
 
 /** Converts a number to microseconds since 1970. Undefined: the format has no numeric times. */
 type FromNumber = (value: number | bigint, zone: TimeZone | undefined, now: number) => number | undefined;
@@ -41,7 +41,63 @@ export interface TimeFault {
 }
 export const timeFaults = ["missing", "unreadable", "past", "future"] as const;
 
-export const noTime: TimeFault = { kind: "missing", text: "the payload has no time" };
+const noTime: TimeFault = { kind: "missing", text: "the payload has no time" };
+
+/** The field `time` of a tag, as far as it says where in a document the time is. */
+interface TimeField extends TimeRule {
+  readonly at?: JsonPath | JsonPath[] | undefined;
+  readonly date?: JsonPath | undefined;
+  readonly fraction?: { readonly at: JsonPath; readonly unit: keyof typeof unitMicros } | undefined;
+  readonly format: TimeFormat;
+  readonly zone?: TimeZone | undefined;
+}
+
+export const unitMicros = { s: 1e6, ms: 1e3, us: 1, ns: 1e-3 } as const;
+
+/** The time at `field.at`, or its fault. Undefined: the tag has no such place. `keys`: as in `follow`. */
+export function timeIn(
+  document: unknown,
+  field: TimeField,
+  keys: readonly string[],
+  now: EpochMicros,
+): EpochMicros | TimeFault | undefined {
+  const { at } = field;
+  if (at === undefined) return undefined;
+  if (!Array.isArray(at)) return timeAt(document, at, field, keys, now);
+  let fault = noTime;
+  for (const place of at) {
+    const found = timeAt(document, place, field, keys, now);
+    if (typeof found === "number") return found;
+    if (fault.kind === "missing") fault = found;
+  }
+  return fault;
+}
+
+function timeAt(
+  document: unknown,
+  place: JsonPath,
+  field: TimeField,
+  keys: readonly string[],
+  now: EpochMicros,
+): EpochMicros | TimeFault {
+  const { date, fraction, format, zone } = field;
+  const found = follow(document, place, keys);
+  if (found instanceof PayloadError) return { kind: "unreadable", text: `the ${found.message}`, malformed: found };
+  const whole = writtenTime(date ? joined(follow(document, date, keys), found) : found, format, zone, now);
+  if (typeof whole !== "number") return whole;
+  // A missing fraction is zero, since some devices omit zeros.
+  const part = fraction ? (follow(document, fraction.at, keys) ?? 0) : 0;
+  const micros = fraction ? Math.floor(Number(part) * unitMicros[fraction.unit]) : 0;
+  if (micros >= 0 && micros < 1e6) return timeInRange(whole + micros, now, field);
+  return { kind: "unreadable", text: `the fraction of the second in the payload, ${brief(part)}, is none` };
+}
+
+/** Joins date and time of day. A numeric time such as 90000 has lost its leading zero. */
+function joined(date: unknown, time: unknown): string | undefined {
+  const [day, hour] = [scalarText(date), scalarText(time)];
+  if (day === undefined || hour === undefined) return undefined;
+  return `${day} ${typeof time === "number" ? hour.padStart(6, "0") : hour}`;
+}
 
 /**
  * Parses a time. Returns a fault if `value` is invalid or `rule` rejects the time. `zone` applies to texts without a
@@ -59,7 +115,7 @@ export function payloadTime(
 }
 
 /** The parsed time in microseconds without a plausibility check, or a fault. */
-export function writtenTime(
+function writtenTime(
   value: unknown,
   format: TimeFormat,
   zone: TimeZone | undefined,
@@ -67,7 +123,8 @@ export function writtenTime(
 ): number | TimeFault {
   if (value === undefined || value === null) return noTime;
   const micros = toMicros(value, format, zone, now);
-  return micros === undefined || Number.isNaN(micros) ? unreadable(value, format) : micros;
+  if (micros !== undefined && !Number.isNaN(micros)) return micros;
+  return { kind: "unreadable", text: `the time in the payload, ${brief(value)}, is none of format ${format}` };
 }
 
 /** `micros` as a time, or a fault if `rule` rejects it. */
@@ -85,9 +142,9 @@ export function arrivalTaken({ text }: TimeFault): string {
   return `${text}; the time of arrival is taken`;
 }
 
-function unreadable(value: unknown, format: TimeFormat): TimeFault {
-  const text = scalarText(value)?.slice(0, 40) ?? "an object";
-  return { kind: "unreadable", text: `the time in the payload, ${text}, is none of format ${format}` };
+/** For messages. */
+function brief(value: unknown): string {
+  return scalarText(value)?.slice(0, 40) ?? "an object";
 }
 
 /** ISO 8601, or seconds if the value is out of range. */

@@ -2,7 +2,8 @@
 import { z } from "zod";
 import type { ConfigWarning } from "../../../core/driver.ts";
 import { unfit } from "../../../lib/values/fields.ts";
-import { scalarText } from "./json-path.ts";
+import { follow, type JsonPath, scalarText } from "./json-path.ts";
+import { PayloadError } from "./payload.ts";
 
 /** Plain data, so that configurations can be compared. */
 export type GoodCode =
@@ -60,19 +61,34 @@ function goodCode(written: string | number | boolean): GoodCode | string {
 export function rangeRemarks({
   quality,
 }: {
-  readonly quality?: { readonly good: readonly GoodCode[] } | undefined;
+  readonly quality?: Pick<QualityField, "good"> | undefined;
 }): readonly ConfigWarning[] {
-  return (quality?.good ?? []).flatMap((each) =>
-    "bare" in each
-      ? [
-          {
-            field: "quality",
-            message: `takes all codes from ${each.from} to ${each.to} for good: two ascending numbers are a range`,
-            hint: `good: [[${each.from}, ${each.to}]] says that this is meant; two single codes are good: ["${each.from}", "${each.to}"]`,
-          },
-        ]
-      : [],
-  );
+  return (quality?.good ?? []).flatMap((each) => {
+    if (!("bare" in each)) return [];
+    const message = `takes all codes from ${each.from} to ${each.to} for good: two ascending numbers are a range`;
+    const hint = `good: [[${each.from}, ${each.to}]] says that this is meant; two single codes are good: ["${each.from}", "${each.to}"]`;
+    return [{ field: "quality", message, hint }];
+  });
+}
+
+/** The field `quality` of a tag. */
+interface QualityField {
+  readonly at: JsonPath | readonly JsonPath[];
+  readonly good: readonly GoodCode[];
+}
+
+/** The code in `document` that is none of the good ones. Undefined: the value is good. `keys`: as in `follow`. */
+export function badCode({ at, good }: QualityField, document: unknown, keys: readonly string[]): unknown {
+  const code = "length" in at ? firstCode(at, document, keys) : follow(document, at, keys);
+  return isGood(code, good) ? undefined : code;
+}
+
+function firstCode(at: readonly JsonPath[], document: unknown, keys: readonly string[]): unknown {
+  for (const place of at) {
+    const code = follow(document, place, keys);
+    if (code instanceof PayloadError || (code !== undefined && typeof code !== "object")) return code;
+  }
+  return undefined;
 }
 
 /** Whether the payload's code `found` is one of the good ones. */
