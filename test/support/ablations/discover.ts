@@ -182,7 +182,7 @@ export const discoverAblations: readonly Ablation[] = [
   },
   {
     safeguard: "leaving a device that accepts a single connection to the source that connects",
-    file: "source/modbus/connection/precedence.ts",
+    file: "source/modbus/polling/open.ts",
     code: "here.map(({ release }) => release())",
     without: "here.map(async () => false)",
     test: others,

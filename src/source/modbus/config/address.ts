@@ -5,10 +5,11 @@ import {
   isValueType,
   type Order,
   orders,
+  registersFor,
   registersOf,
   type Table,
   type ValueType,
-} from "./value-type.ts";
+} from "./registers.ts";
 
 /** Zero-based, as on the wire. */
 export interface Address {
@@ -95,11 +96,6 @@ export function addressFrom(parts: AddressParts): ParsedAddress {
   if (address + width > 65_536)
     return wrong(`${type} takes ${width} registers and reaches beyond 65535 from ${address}`);
   return { ok: true, address: { table, address, type, order, bit, toBit } };
-}
-
-/** Registers that a value occupies; for `bits`, up to its highest bit. */
-export function registersFor({ type, toBit }: Pick<Address, "type" | "toBit">): number {
-  return type === "bits" ? Math.floor((toBit ?? 0) / 16) + 1 : registersOf[type];
 }
 
 /** The shortest text that `parseAddress` reads as the same address. */

@@ -2,11 +2,10 @@
 import { z } from "zod";
 import { AgentError } from "../../../core/errors.ts";
 import { duration, unfit } from "../../../lib/values/fields.ts";
-import type { Address, ParsedAddress } from "./address.ts";
-import { addressFrom, parseAddress } from "./address.ts";
+import { type Address, addressFrom, type ParsedAddress, parseAddress } from "./address.ts";
 import { parseEndpoint } from "./endpoint.ts";
 import type { Range } from "./plan.ts";
-import { isTable, orders, registersOf } from "./value-type.ts";
+import { isTable, orders, registersOf } from "./registers.ts";
 
 const endpoint = z
   .string({ error: "must be a URL such as tcp://10.0.0.5:502" })

@@ -1,7 +1,7 @@
 // Requests and replies without framing: functions 1 to 4, which read values, and 17 and 43/14, which identify a device.
 // There are no others. Checks whether a reply matches a request; `client.ts` decodes it. The
 // meanings of exceptions.
-import type { Table } from "./value-type.ts";
+import type { Table } from "./registers.ts";
 
 export interface ReadRequest {
   readonly unit: number;

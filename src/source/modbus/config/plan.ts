@@ -2,8 +2,7 @@
 //
 // A request covers consecutive values, never splits a value, and includes gaps of at most `maxGap` registers.
 import type { ReadRequest } from "./pdu.ts";
-import type { Table } from "./value-type.ts";
-import { isRegisterTable } from "./value-type.ts";
+import { isRegisterTable, type Table } from "./registers.ts";
 
 export type Span = Pick<ReadRequest, "table" | "start" | "count">;
 

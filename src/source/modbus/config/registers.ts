@@ -1,12 +1,67 @@
-// Decodes registers for every type and byte order. Pure.
+// Tables, number formats and byte orders of registers, and how values are decoded from them. Pure.
 //
 // Words arrive high byte first. `badc` and `dcba` swap the bytes of each word; `cdab` and `dcba` reverse the words. The
 // decoder restores `abcd` first:
 //
 //   f32 123456.79   abcd 47 F1 20 65   cdab 20 65 47 F1   badc F1 47 65 20   dcba 65 20 F1 47
 import { float16, float32, narrow, shortestDecimal } from "../../../lib/values/decimal-text.ts";
-import { registersFor } from "./address.ts";
-import type { Order, ValueType } from "./value-type.ts";
+
+export type RegisterTable = "hr" | "ir";
+type BitTable = "co" | "di";
+export type Table = RegisterTable | BitTable;
+
+/** `abcd`: high byte and high word first, as specified. `cdab`: low word first. `badc`: bytes swapped. `dcba`: both. */
+export type Order = (typeof orders)[number];
+export const orders = ["abcd", "cdab", "badc", "dcba"] as const;
+
+/** Registers per value; for `bits` it depends on the highest bit. */
+export const registersOf = {
+  bit: 1,
+  bits: 1,
+  u8: 1,
+  u8h: 1,
+  i8: 1,
+  i8h: 1,
+  u16: 1,
+  i16: 1,
+  u24: 2,
+  i24: 2,
+  u32: 2,
+  i32: 2,
+  u48: 3,
+  i48: 3,
+  u64: 4,
+  i64: 4,
+  f16: 1,
+  f32: 2,
+  f64: 4,
+  bcd16: 1,
+  bcd32: 2,
+  bcd64: 4,
+  sm16: 1,
+  sm32: 2,
+  m10k2: 2,
+  m10k3: 3,
+  m10k4: 4,
+} as const satisfies Record<string, number>;
+
+export type ValueType = keyof typeof registersOf;
+
+export function isValueType(text: string): text is ValueType {
+  return Object.hasOwn(registersOf, text);
+}
+
+export function isOrder(text: string): text is Order {
+  return orders.some((order) => order === text);
+}
+
+export function isTable(text: string): text is Table {
+  return text === "hr" || text === "ir" || text === "co" || text === "di";
+}
+
+export function isRegisterTable(table: Table): table is RegisterTable {
+  return table === "hr" || table === "ir";
+}
 
 export interface RegisterFormat {
   readonly type: ValueType;
@@ -28,6 +83,11 @@ type Value = number | bigint | boolean;
 
 /** Reads the value whose bytes begin at `at`. Undefined if they are not a valid value of the type. May return −0 or NaN. */
 export type RegisterReader = (bytes: Uint8Array, at: number) => Value | undefined;
+
+/** Registers that a value occupies; for `bits`, up to its highest bit. */
+export function registersFor({ type, toBit }: Pick<RegisterFormat, "type" | "toBit">): number {
+  return type === "bits" ? Math.floor((toBit ?? 0) / 16) + 1 : registersOf[type];
+}
 
 /** Decodes the value at register `index`. `bytes` must hold all of it. */
 export function decodeRegisters(bytes: Uint8Array, index: number, format: RegisterFormat): Decoded {

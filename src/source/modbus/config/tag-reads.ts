@@ -2,12 +2,17 @@
 import type { DriverConfig, DriverTag } from "../../../core/driver.ts";
 import type { ReadPlace } from "../../../core/reading.ts";
 import type { Captures, ConfigFault, TagId } from "../../../core/source.ts";
-import { type Address, formatAddress, registersFor } from "./address.ts";
+import { type Address, formatAddress } from "./address.ts";
 import type { ModbusOptions, modbusOptions, modbusTag } from "./options.ts";
 import { protocolLimit } from "./pdu.ts";
 import type { Limits, Span } from "./plan.ts";
-import { type RegisterFormat, type RegisterReader, registerReader } from "./registers.ts";
-import { isRegisterTable } from "./value-type.ts";
+import {
+  isRegisterTable,
+  type RegisterFormat,
+  type RegisterReader,
+  registerReader,
+  registersFor,
+} from "./registers.ts";
 
 export type ModbusConfig = DriverConfig<typeof modbusOptions, typeof modbusTag>;
 

@@ -4,8 +4,7 @@
 import type { BrowsedNode } from "../../../core/commissioning.ts";
 import { modiconNumber } from "../config/address.ts";
 import { consequenceOf, type UnitRequest } from "../config/pdu.ts";
-import { decodeBit, decodeRegisters } from "../config/registers.ts";
-import { isRegisterTable, type Table } from "../config/value-type.ts";
+import { decodeBit, decodeRegisters, isRegisterTable, type Table } from "../config/registers.ts";
 import type { Result } from "../connection/result.ts";
 import type { ReadWords } from "./sunspec.ts";
 

@@ -5,7 +5,7 @@ import { AgentError } from "../../../core/errors.ts";
 import { silenceHint } from "../config/endpoint.ts";
 import { type ModbusOptions, optionsOf } from "../config/options.ts";
 import { describeException, type ReadRequest } from "../config/pdu.ts";
-import { isRegisterTable, isTable, type Table } from "../config/value-type.ts";
+import { isRegisterTable, isTable, type Table } from "../config/registers.ts";
 import { isAlive } from "../connection/result.ts";
 import { answersForAny, hasData, isFailure, patternOf, patternOfAbsent, type ReadOnce } from "../polling/unit-check.ts";
 import { cameInstead } from "../polling/unit-reader.ts";

@@ -9,8 +9,7 @@ import { type Address, formatAddress, parseAddress } from "../config/address.ts"
 import { silenceHint } from "../config/endpoint.ts";
 import { optionsOf } from "../config/options.ts";
 import { describeException, type ReadRequest } from "../config/pdu.ts";
-import { decodeRegisters } from "../config/registers.ts";
-import { isRegisterTable, orders, type RegisterTable, registersOf } from "../config/value-type.ts";
+import { decodeRegisters, isRegisterTable, orders, type RegisterTable, registersOf } from "../config/registers.ts";
 import { describeContested, type Result } from "../connection/result.ts";
 import { openConnection } from "../polling/open.ts";
 import { cameInstead } from "../polling/unit-reader.ts";

@@ -2,8 +2,7 @@
 //
 //   rtu     unit, PDU, CRC-16 low byte first
 //   ascii   ':', then in hexadecimal: unit, PDU, LRC; then CR LF
-import type { UnitRequest } from "../config/pdu.ts";
-import { dataBytes, functionOf, identityPduBytes, maxPduBytes, readAskedFor } from "../config/pdu.ts";
+import { dataBytes, functionOf, identityPduBytes, maxPduBytes, readAskedFor, type UnitRequest } from "../config/pdu.ts";
 
 export interface BusFrame {
   readonly unit: number;

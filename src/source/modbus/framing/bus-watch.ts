@@ -13,8 +13,7 @@ import type { Clock } from "../../../core/runtime.ts";
 import type { SourceWarning } from "../../../core/source.ts";
 import type { ReadRequest, UnitRequest } from "../config/pdu.ts";
 import { type DistinctRules, distinctReads } from "./distinct-reads.ts";
-import type { Expected } from "./late-reply-tracker.ts";
-import { expectedOf, kindOfReply, kindsOf } from "./late-reply-tracker.ts";
+import { type Expected, expectedOf, kindOfReply, kindsOf } from "./late-reply-tracker.ts";
 
 /** Twice the usual delay of a repeat on a radio link. The gap grows to 1.5 times the longest repeat seen. */
 const shortestGapMs = 40;

@@ -8,7 +8,7 @@
 //
 // If the other master uses all possible lengths, the block is not read.
 import type { ReadRequest } from "../config/pdu.ts";
-import { isRegisterTable } from "../config/value-type.ts";
+import { isRegisterTable } from "../config/registers.ts";
 import { expectedOf, isInProtocol, kindsOf } from "./late-reply-tracker.ts";
 
 /** Most additional registers, or bytes of bits. */

@@ -1,8 +1,7 @@
 // Identifies bytes of another protocol or frame format, and suggests the right URL. Pure.
 
 import type { FrameFormat } from "../config/endpoint.ts";
-import type { UnitRequest } from "../config/pdu.ts";
-import { dataBytes, functionOf } from "../config/pdu.ts";
+import { dataBytes, functionOf, type UnitRequest } from "../config/pdu.ts";
 import { crc16 } from "./bus-codec.ts";
 
 export interface ForeignBytes {

@@ -1,10 +1,15 @@
 // Tracks late answers on a bus, where frames have no id: answers to requests that timed out may still come. Pure.
 //
 // A unit answers in order, so an answer that matches none of them shows that no earlier one can come.
-import type { ReadRequest, UnitRequest } from "../config/pdu.ts";
-import { dataBytes, functionOf, isException, protocolLimit } from "../config/pdu.ts";
-import type { Table } from "../config/value-type.ts";
-import { isRegisterTable } from "../config/value-type.ts";
+import {
+  dataBytes,
+  functionOf,
+  isException,
+  protocolLimit,
+  type ReadRequest,
+  type UnitRequest,
+} from "../config/pdu.ts";
+import { isRegisterTable, type Table } from "../config/registers.ts";
 
 /** The properties that identify the answer to a request. */
 export interface Expected {

@@ -9,8 +9,7 @@
 // until its answer has come, or thousands of others were abandoned. There is no checksum: a truncated frame that later
 // bytes complete exactly is not detected.
 import { AgentError } from "../../../core/errors.ts";
-import type { UnitRequest } from "../config/pdu.ts";
-import { maxPduBytes, mismatchOf } from "../config/pdu.ts";
+import { maxPduBytes, mismatchOf, type UnitRequest } from "../config/pdu.ts";
 import { foreignBytes } from "./foreign-bytes.ts";
 import { concatBytes, type Framing } from "./framing.ts";
 

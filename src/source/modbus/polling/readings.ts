@@ -7,9 +7,8 @@ import { HandOver } from "../../../lib/flow/abort.ts";
 import { badReading, batchOf, readingsOf } from "../../../lib/readings/reading-batch.ts";
 import { scaled } from "../../../lib/values/decimal-text.ts";
 import type { ReadBlock } from "../config/plan.ts";
-import { type Decoded, decodeBit, decodeRegisters } from "../config/registers.ts";
+import { type Decoded, decodeBit, decodeRegisters, isRegisterTable } from "../config/registers.ts";
 import type { TagRead, TagSpan } from "../config/tag-reads.ts";
-import { isRegisterTable } from "../config/value-type.ts";
 
 /** The SunSpec limit of a scale factor, as a power of ten. */
 const largestExponent = 10;

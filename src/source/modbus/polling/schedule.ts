@@ -1,6 +1,5 @@
 // Schedules polls on a grid of the wall clock, so that all polls of one interval share their times.
-import type { EpochMicros } from "../../../core/point.ts";
-import { epochMicros } from "../../../core/point.ts";
+import { type EpochMicros, epochMicros } from "../../../core/point.ts";
 import type { Clock } from "../../../core/runtime.ts";
 
 export interface Slot {

@@ -1,15 +1,13 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { Address } from "../../../../src/source/modbus/config/address.ts";
 import {
+  type Address,
   addressFrom,
   formatAddress,
   modiconNumber,
   parseAddress,
-  registersFor,
 } from "../../../../src/source/modbus/config/address.ts";
-import type { ValueType } from "../../../../src/source/modbus/config/value-type.ts";
-import { orders, registersOf } from "../../../../src/source/modbus/config/value-type.ts";
+import { orders, registersFor, registersOf, type ValueType } from "../../../../src/source/modbus/config/registers.ts";
 import { textOf } from "../../../support/documents.ts";
 import { runs } from "../../../support/property.ts";
 

@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Answer, ReadRequest } from "../../../../src/source/modbus/config/pdu.ts";
-import type { BusCodec } from "../../../../src/source/modbus/framing/bus-codec.ts";
-import { asciiCodec, crc16, rtuCodec } from "../../../../src/source/modbus/framing/bus-codec.ts";
+import { asciiCodec, type BusCodec, crc16, rtuCodec } from "../../../../src/source/modbus/framing/bus-codec.ts";
 import { BusFraming } from "../../../../src/source/modbus/framing/bus-framing.ts";
 import { lateReplyTracker } from "../../../../src/source/modbus/framing/late-reply-tracker.ts";
 import { adversary, honestWord } from "../../../support/modbus-adversary.ts";

@@ -2,12 +2,15 @@
 import { expect, test } from "vitest";
 import type { DriverTag } from "../../../../src/core/driver.ts";
 import { modbusTag } from "../../../../src/source/modbus/config/options.ts";
-import { otherFormats } from "../../../../src/source/modbus/config/other-formats.ts";
-import { decodeRegisters } from "../../../../src/source/modbus/config/registers.ts";
-import { orders } from "../../../../src/source/modbus/config/value-type.ts";
+import { decodeRegisters, orders } from "../../../../src/source/modbus/config/registers.ts";
+import { modbusDriver } from "../../../../src/source/modbus/driver.ts";
 
 function tag(fields: object): DriverTag<typeof modbusTag> {
   return { ...modbusTag.parse(fields), every: 1_000 };
+}
+
+function otherFormats(of: DriverTag<typeof modbusTag>, value: number) {
+  return modbusDriver.otherFormats?.(of, value);
 }
 
 /** The registers 0x4365 0x8000 hold 229.5. */
@@ -17,7 +20,7 @@ test.for(orders)("a float that is read as %s is found in its own order, before w
   const read = decodeRegisters(registers, 0, { type: "f32", order });
   const value = read.ok ? Number(read.value) : Number.NaN;
   const others = otherFormats(tag({ at: "hr:1 f32", order }), value);
-  expect(others[0]).toEqual(order === "abcd" ? expect.anything() : { value: 229.5, format: "hr:1 f32 abcd" });
+  expect(others?.[0]).toEqual(order === "abcd" ? expect.anything() : { value: 229.5, format: "hr:1 f32 abcd" });
   expect(others).not.toContainEqual(expect.objectContaining({ value }));
 });
 

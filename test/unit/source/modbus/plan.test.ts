@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { Limits, Range, Span } from "../../../../src/source/modbus/config/plan.ts";
-import { plan, split } from "../../../../src/source/modbus/config/plan.ts";
+import { type Limits, plan, type Range, type Span, split } from "../../../../src/source/modbus/config/plan.ts";
 import { runs } from "../../../support/property.ts";
 
 const limits: Limits = { maxRegisters: 125, maxBits: 2_000, maxGap: 8 };

@@ -1,10 +1,15 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { scaled } from "../../../../src/lib/values/decimal-text.ts";
-import type { RegisterFormat } from "../../../../src/source/modbus/config/registers.ts";
-import { decodeBit, decodeRegisters } from "../../../../src/source/modbus/config/registers.ts";
-import type { Order, ValueType } from "../../../../src/source/modbus/config/value-type.ts";
-import { orders, registersOf } from "../../../../src/source/modbus/config/value-type.ts";
+import {
+  decodeBit,
+  decodeRegisters,
+  type Order,
+  orders,
+  type RegisterFormat,
+  registersOf,
+  type ValueType,
+} from "../../../../src/source/modbus/config/registers.ts";
 import { runs } from "../../../support/property.ts";
 
 const bytesOf = (text: string) => Uint8Array.from(Buffer.from(text.replaceAll(" ", ""), "hex"));

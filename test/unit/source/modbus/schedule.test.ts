@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import type { Slot } from "../../../../src/source/modbus/polling/schedule.ts";
-import { nextSlot, slots } from "../../../../src/source/modbus/polling/schedule.ts";
+import { nextSlot, type Slot, slots } from "../../../../src/source/modbus/polling/schedule.ts";
 import { ManualClock } from "../../../support/runtime.ts";
 
 const start = Date.parse("2026-01-01T00:00:00Z");

@@ -1,6 +1,10 @@
 import { expect, test } from "vitest";
-import { findSunspec, sunspecNodes } from "../../../../src/source/modbus/discovery/sunspec.ts";
-import { sunspecModels, sunspecRegisters } from "../../../../src/source/modbus/discovery/sunspec-models.ts";
+import {
+  findSunspec,
+  sunspecModels,
+  sunspecNodes,
+  sunspecRegisters,
+} from "../../../../src/source/modbus/discovery/sunspec.ts";
 
 const sunS = [0x5375, 0x6e53];
 

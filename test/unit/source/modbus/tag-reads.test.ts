@@ -5,8 +5,7 @@ import { plan } from "../../../../src/source/modbus/config/plan.ts";
 import { pollTargets } from "../../../../src/source/modbus/config/tag-reads.ts";
 import { modbusDriver } from "../../../../src/source/modbus/driver.ts";
 import { decodeBlock } from "../../../../src/source/modbus/polling/readings.ts";
-import type { ModbusTagText } from "../../../support/modbus-source.ts";
-import { modbusConfig } from "../../../support/modbus-source.ts";
+import { type ModbusTagText, modbusConfig } from "../../../support/modbus-source.ts";
 
 const targets = (...tags: readonly ModbusTagText[]) => pollTargets(modbusConfig({ url: "tcp://127.0.0.1" }, tags));
 const blocks = (...tags: readonly ModbusTagText[]) =>

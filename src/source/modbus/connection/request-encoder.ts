@@ -7,9 +7,15 @@
 // data of a reply that matches are its bytes from the third one on.
 import { EventEmitter } from "node:events";
 import modbusSerial from "modbus-serial";
-import type { Answer, UnitRequest } from "../config/pdu.ts";
-import { checkLimits, encodeIdentityRequest, functionOf, isException } from "../config/pdu.ts";
-import type { Table } from "../config/value-type.ts";
+import {
+  type Answer,
+  checkLimits,
+  encodeIdentityRequest,
+  functionOf,
+  isException,
+  type UnitRequest,
+} from "../config/pdu.ts";
+import type { Table } from "../config/registers.ts";
 import type { Framing } from "../framing/framing.ts";
 
 /** The part of the library that is used. It gets no reply, so it never calls `done`. */
