@@ -4,7 +4,7 @@ import { createServer, type Socket } from "node:net";
 import modbusSerial from "modbus-serial";
 import { describe, expect, test } from "vitest";
 import { systemClock } from "../../src/lib/time/clock.ts";
-import { ReadingPort } from "../../src/source/modbus/connection/client.ts";
+import { ReadingPort } from "../../src/source/modbus/connection/request-encoder.ts";
 import { streamExchange } from "../../src/source/modbus/connection/exchange.ts";
 import { rtuCodec } from "../../src/source/modbus/framing/bus-codec.ts";
 import { BusFraming } from "../../src/source/modbus/framing/bus-framing.ts";

@@ -1,7 +1,7 @@
-// A framing behind the client of `exchange.ts`: requests in, frames out; bytes in, answers out.
+// A framing behind the encoder and decoder of `exchange.ts`: requests in, frames out; bytes in, answers out.
 
-import type { Answer, UnitRequest } from "../../src/source/modbus/config/pdu.ts";
-import { modbusClient } from "../../src/source/modbus/connection/client.ts";
+import { type Answer, answerIn, type UnitRequest } from "../../src/source/modbus/config/pdu.ts";
+import { requestEncoder } from "../../src/source/modbus/connection/request-encoder.ts";
 import type { Framing } from "../../src/source/modbus/framing/framing.ts";
 
 export type FramingWithClient = Omit<Framing, "begin" | "receive" | "expire" | "settle"> & {
@@ -13,22 +13,21 @@ export type FramingWithClient = Omit<Framing, "begin" | "receive" | "expire" | "
 };
 
 export function withClient(framing: Framing): FramingWithClient {
-  let sent = new Uint8Array();
-  const client = modbusClient(framing, (bytes) => {
-    sent = new Uint8Array(bytes);
-  });
+  const encode = requestEncoder();
+  let sent: UnitRequest | undefined;
+  const decoded = (pdu: Uint8Array | undefined) => pdu && sent && answerIn(pdu, sent);
   return {
     resync: (request) => framing.resync(request),
     begin(request) {
-      client.begin(request);
-      return sent;
+      sent = request;
+      return new Uint8Array(framing.begin(request, encode(request)));
     },
-    receive: (chunk) => client.receive(chunk),
+    receive: (chunk) => decoded(framing.receive(chunk)),
     get holding() {
       return framing.holding;
     },
-    expire: () => client.expire(),
-    settle: () => client.settle(),
+    expire: () => decoded(framing.expire()),
+    settle: () => decoded(framing.settle?.()),
     abandon: () => framing.abandon(),
     get discarded() {
       return framing.discarded;

@@ -13,7 +13,7 @@ const exchange = "unit/source/modbus/exchange.test.ts";
 export const modbusAblations: readonly Ablation[] = [
   {
     safeguard: "refusing write functions before the library's transport",
-    file: "source/modbus/connection/client.ts",
+    file: "source/modbus/connection/request-encoder.ts",
     code: "    if (code < 1 || code > 4) throw",
     without: "    if (false) throw",
     test: "integration/modbus-bare-library.test.ts",
@@ -21,7 +21,7 @@ export const modbusAblations: readonly Ablation[] = [
   },
   {
     safeguard: "checking the limits of a request, which the library does not do",
-    file: "source/modbus/connection/client.ts",
+    file: "source/modbus/connection/request-encoder.ts",
     code: "    checkLimits(request);\n",
     without: "",
     test: mbap,

@@ -1,6 +1,5 @@
 // Requests and replies without framing: functions 1 to 4, which read values, and 17 and 43/14, which identify a device.
-// There are no others. Checks whether a reply matches a request; `client.ts` decodes it. The
-// meanings of exceptions.
+// There are no others. Checks whether a reply matches a request, and what it says. The meanings of exceptions.
 import type { Table } from "./registers.ts";
 
 export interface ReadRequest {
@@ -101,6 +100,14 @@ export function mismatchOf(pdu: Uint8Array, request: UnitRequest): string | unde
   if (second !== expected) return `a byte count of ${second} instead of ${expected}`;
   if (pdu.length !== expected + 2) return `${pdu.length - 2} bytes of data instead of ${expected}`;
   return undefined;
+}
+
+/** The answer in `pdu`, which matches `request`. Its second byte is a length, or the MEI type. */
+export function answerIn(pdu: Uint8Array, request: UnitRequest): Answer {
+  return isException(pdu, functionOf(request))
+    ? { kind: "exception", code: pdu[1] ?? 0 }
+    : // A copy, which `slice` of a `Buffer` is not.
+      { kind: "data", bytes: new Uint8Array(pdu.subarray(2)) };
 }
 
 /** Length of the identity reply at the start of `bytes`. 0: not such a reply; undefined: too few bytes. */

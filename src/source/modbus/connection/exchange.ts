@@ -2,22 +2,21 @@
 import { AgentError } from "../../../core/errors.ts";
 import { epochMicros } from "../../../core/point.ts";
 import type { Clock } from "../../../core/runtime.ts";
-import { type Answer, dataBytes, type UnitRequest } from "../config/pdu.ts";
+import { answerIn, dataBytes, type UnitRequest } from "../config/pdu.ts";
 import type { Framing } from "../framing/framing.ts";
 import type { ByteStream } from "../transport/byte-stream.ts";
 import type { LineRest } from "../transport/serial-stream.ts";
-import { modbusClient } from "./client.ts";
+import { requestEncoder } from "./request-encoder.ts";
 import type { Exchange, Result, TimedOut } from "./result.ts";
 
 interface Pending {
   received: boolean;
-  /** The answer was complete at monotonic time `at`. */
-  answered(answer: Answer, at: number): void;
+  /** The PDU of the answer was complete at monotonic time `at`. */
+  answered(pdu: Uint8Array, at: number): void;
   /** An answer came and is held: see `Framing.settlesAt`. */
   held(at: number): void;
   /** The stream has ended: settles a held answer. */
   ended(): void;
-  settle(result: Result | "contested"): void;
   fail(error: unknown): void;
 }
 
@@ -44,7 +43,7 @@ export function streamExchange(
   timedOut: TimedOut = new Map(),
   pauseMs = 0,
 ): Exchange {
-  const client = modbusClient(framing, (bytes) => stream.write(bytes));
+  const encode = requestEncoder();
   let pending: Pending | undefined;
   let lost: AgentError | undefined;
   let stale = false;
@@ -79,9 +78,9 @@ export function streamExchange(
       if (pending) pending.received = true;
       const discardedBefore = framing.discarded;
       const lateBefore = framing.late.count;
-      let answer: Answer | undefined;
+      let answer: Uint8Array | undefined;
       try {
-        answer = client.receive(chunk);
+        answer = framing.receive(chunk);
       } catch (error) {
         lose(error instanceof AgentError ? error : new AgentError("SOURCE_PROTOCOL", String(error), { cause: error }));
         void stream[Symbol.asyncDispose]();
@@ -139,6 +138,7 @@ export function streamExchange(
         reject(lost ?? signal.reason);
         return;
       }
+      const pdu = encode(request);
       const abort = () => {
         framing.abandon();
         current.fail(signal.reason);
@@ -156,7 +156,7 @@ export function streamExchange(
           later(wait, expire);
           return;
         }
-        const answer = client.expire();
+        const answer = framing.expire();
         if (answer) {
           current.answered(answer, receivedAt);
           return;
@@ -165,13 +165,13 @@ export function streamExchange(
         if (!framing.abandon()) retire();
         timedOut.set(request.unit, [...ofLate(request.unit, sentAt), sentAt]);
         const { mismatch } = framing;
-        current.settle({ kind: "silence", mismatch, received: current.received, lateMs: lateMs.get(request.unit) });
+        settle({ kind: "silence", mismatch, received: current.received, lateMs: lateMs.get(request.unit) });
       };
       const settleHeld = () => {
         if (pending !== current || answeredAt === undefined) return;
-        const answer = client.settle();
+        const answer = framing.settle?.();
         if (answer) current.answered(answer, answeredAt);
-        else current.settle("contested");
+        else settle("contested");
       };
       const finish = () => {
         clearTimeout(timer);
@@ -182,12 +182,17 @@ export function streamExchange(
         endedAt = clock.monotonic();
         stream.awaiting?.(false);
       };
+      const settle = (result: Result | "contested") => {
+        finish();
+        if (result === "contested" || result.kind !== "silence") timedOut.delete(request.unit);
+        resolve(result);
+      };
       const current: Pending = {
         received: false,
-        answered(answer, completeAt) {
+        answered(pdu, completeAt) {
           // A held answer arrived earlier.
           const at = epochMicros(clock.now() - Math.round((clock.monotonic() - completeAt) * 1_000));
-          current.settle({ ...answer, at, tookMs: Math.max(0, completeAt - sentAt) });
+          settle({ ...answerIn(pdu, request), at, tookMs: Math.max(0, completeAt - sentAt) });
         },
         held(at) {
           if (answeredAt !== undefined) return;
@@ -195,11 +200,6 @@ export function streamExchange(
           later((framing.settlesAt ?? at) - clock.monotonic(), () => afterSockets(settleHeld));
         },
         ended: settleHeld,
-        settle(result) {
-          finish();
-          if (result === "contested" || result.kind !== "silence") timedOut.delete(request.unit);
-          resolve(result);
-        },
         fail(error) {
           finish();
           reject(error);
@@ -216,7 +216,7 @@ export function streamExchange(
       signal.addEventListener("abort", abort, { once: true });
       pending = current;
       stream.awaiting?.(true);
-      client.begin(request);
+      stream.write(framing.begin(request, pdu));
     });
 
   /** Resolves with the result of `choose` once it may be sent. */

@@ -1,22 +1,10 @@
-// `modbus-serial` as the client of functions 1 to 4: it encodes their requests. Functions 17 and 43/14 bypass it.
+// Encodes requests: those of functions 1 to 4 with `modbus-serial`, the others here.
 //
-//   request   library -> ReadingPort -> Framing.begin -> stream
-//   reply     stream -> Framing.receive -> answer
-//
-// The library gets no replies. It would accept those to other requests, and make a list of values that is not used: the
-// data of a reply that matches are its bytes from the third one on.
+// The library gets no replies. It would accept those to other requests, and make a list of values that is not used.
 import { EventEmitter } from "node:events";
 import modbusSerial from "modbus-serial";
-import {
-  type Answer,
-  checkLimits,
-  encodeIdentityRequest,
-  functionOf,
-  isException,
-  type UnitRequest,
-} from "../config/pdu.ts";
+import { checkLimits, encodeIdentityRequest, type UnitRequest } from "../config/pdu.ts";
 import type { Table } from "../config/registers.ts";
-import type { Framing } from "../framing/framing.ts";
 
 /** The part of the library that is used. It gets no reply, so it never calls `done`. */
 interface Library extends Record<(typeof functions)[Table], Read> {
@@ -55,48 +43,16 @@ export class ReadingPort extends EventEmitter {
   }
 }
 
-/** One request at a time over one connection. */
-export function modbusClient(framing: Framing, write: (bytes: Uint8Array) => void) {
-  let pending: UnitRequest | undefined;
-  const library: Library = new modbusSerial.default(new ReadingPort((pdu) => send(pdu)));
+/** Encodes the PDUs of the requests of one connection. Throws `RangeError` if the protocol cannot express a request. */
+export function requestEncoder(): (request: UnitRequest) => Uint8Array {
+  let encoded: Uint8Array = new Uint8Array();
+  const library: Library = new modbusSerial.default(new ReadingPort((pdu) => (encoded = pdu)));
   library.open(noReply);
-
-  function send(pdu: Uint8Array): void {
-    if (pending) write(framing.begin(pending, pdu));
-  }
-
-  /** `pdu` matches the request, see `Framing.receive`. Its second byte is a length, or the MEI type. */
-  function decoded(pdu: Uint8Array | undefined): Answer | undefined {
-    const request = pending;
-    if (!pdu || !request) return undefined;
-    pending = undefined;
-    return isException(pdu, functionOf(request))
-      ? { kind: "exception", code: pdu[1] ?? 0 }
-      : // A copy, which `slice` of a `Buffer` is not.
-        { kind: "data", bytes: new Uint8Array(pdu.subarray(2)) };
-  }
-
-  return {
-    /** Throws `RangeError` if the protocol cannot express `request`. */
-    begin(request: UnitRequest): void {
-      pending = request;
-      if ("identity" in request) {
-        send(encodeIdentityRequest(request));
-        return;
-      }
-      checkLimits(request);
-      const { unit, table, start, count } = request;
-      library[functions[table]](unit, start, count, noReply);
-    },
-    /** Returns the answer once it is complete. Throws like `Framing.receive`. */
-    receive(chunk: Uint8Array): Answer | undefined {
-      return decoded(framing.receive(chunk));
-    },
-    expire(): Answer | undefined {
-      return decoded(framing.expire());
-    },
-    settle(): Answer | undefined {
-      return decoded(framing.settle?.());
-    },
+  return (request) => {
+    if ("identity" in request) return encodeIdentityRequest(request);
+    checkLimits(request);
+    const { unit, table, start, count } = request;
+    library[functions[table]](unit, start, count, noReply);
+    return encoded;
   };
 }
