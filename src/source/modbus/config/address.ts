@@ -32,19 +32,15 @@ interface AddressParts extends Pick<Address, "table" | "address" | "bit" | "toBi
   readonly order?: string | undefined;
 }
 
-export type ParsedAddress =
-  | { readonly ok: true; readonly address: Address }
-  | { readonly ok: false; readonly error: string };
-
-/** `hr:4 f32 cdab`, `hr:20.3 bit`, `co:5`, `hr:0x64`, `40001 i16`, `4x00001`. A number is read by its digits. */
-export function parseAddress(input: string | number): ParsedAddress {
+/** The address, or an error message. Examples: `hr:4 f32 cdab`, `hr:20.3 bit`, `co:5`, `hr:0x64`, `40001 i16`, `4x00001`. A number is read by its digits. */
+export function parseAddress(input: string | number): Address | string {
   if (typeof input === "number" && !Number.isInteger(input))
-    return wrong(`write "${input}" in quotes: as a number it loses its final zeros`);
+    return `write "${input}" in quotes: as a number it loses its final zeros`;
   const text = String(input).trim().toLowerCase();
   const [head = "", ...rest] = text.split(/\s+/);
   const place = parsePlace(head, text);
-  if ("error" in place) return wrong(place.error);
-  if (rest.length > 2) return wrong(`has too many words; ${addressForm}`);
+  if (typeof place === "string") return place;
+  if (rest.length > 2) return `has too many words; ${addressForm}`;
 
   let type: string | undefined;
   let order: string | undefined;
@@ -57,45 +53,42 @@ export function parseAddress(input: string | number): ParsedAddress {
       continue;
     }
     if (isOrder(word)) {
-      if (order !== undefined) return wrong(`names two orders, ${order} and ${word}`);
+      if (order !== undefined) return `names two orders, ${order} and ${word}`;
       order = word;
     } else {
-      if (type !== undefined) return wrong(isValueType(type) ? secondWord(type, word) : unknownWord(type));
+      if (type !== undefined) return isValueType(type) ? secondWord(type, word) : unknownWord(type);
       type = word;
     }
   }
   return addressFrom({ ...place, ...field, type, order });
 }
 
-/** Builds an address from parts that fit each other. */
-export function addressFrom(parts: AddressParts): ParsedAddress {
+/** An address from parts, or an error message if they do not fit each other. */
+export function addressFrom(parts: AddressParts): Address | string {
   const { table, address, bit, toBit } = parts;
   const order = parts.order?.toLowerCase();
   const type = parts.type?.toLowerCase() ?? (isRegisterTable(table) && bit === undefined ? "u16" : "bit");
 
-  if (/^(string|str|text|ascii|char)\b/.test(type)) return wrong(`${type} is refused: the service stores numbers`);
-  if (!isValueType(type)) return wrong(unknownWord(type));
-  if (order !== undefined && !isOrder(order)) return wrong(`${order} is no order; they are ${orders.join(", ")}`);
+  if (/^(string|str|text|ascii|char)\b/.test(type)) return `${type} is refused: the service stores numbers`;
+  if (!isValueType(type)) return unknownWord(type);
+  if (order !== undefined && !isOrder(order)) return `${order} is no order; they are ${orders.join(", ")}`;
 
   if (!isRegisterTable(table)) {
-    if (type !== "bit") return wrong(`${table}: holds single bits and takes no type, but here is ${type}`);
+    if (type !== "bit") return `${table}: holds single bits and takes no type, but here is ${type}`;
     if (bit !== undefined || order !== undefined)
-      return wrong(`${table}: holds single bits: neither bit number nor order has a meaning there`);
+      return `${table}: holds single bits: neither bit number nor order has a meaning there`;
   } else if (type === "bits") {
     if (bit === undefined || toBit === undefined || bit > toBit || toBit > 63)
-      return wrong(`say which bits, the lowest first and the highest at most 63, as in ${table}:${address} bits(4..7)`);
-  } else if (toBit !== undefined) return wrong(`only bits has a highest bit, ${type} has none`);
-  else if (type === "bit" && bit === undefined) return wrong(`say which bit, as in ${table}:${address}.0 bit`);
+      return `say which bits, the lowest first and the highest at most 63, as in ${table}:${address} bits(4..7)`;
+  } else if (toBit !== undefined) return `only bits has a highest bit, ${type} has none`;
+  else if (type === "bit" && bit === undefined) return `say which bit, as in ${table}:${address}.0 bit`;
   else if (type !== "bit" && bit !== undefined)
-    return wrong(
-      `bit ${bit} is one bit of the register and cannot be read as ${type}; write ${table}:${address}.${bit} bit`,
-    );
-  else if (bit !== undefined && bit > 15) return wrong(`bit ${bit} does not exist: a register has bits 0 to 15`);
+    return `bit ${bit} is one bit of the register and cannot be read as ${type}; write ${table}:${address}.${bit} bit`;
+  else if (bit !== undefined && bit > 15) return `bit ${bit} does not exist: a register has bits 0 to 15`;
   const width = registersFor({ type, toBit });
-  if (address > 65_535) return wrong(`${table}:${address} does not exist: addresses end at 65535`);
-  if (address + width > 65_536)
-    return wrong(`${type} takes ${width} registers and reaches beyond 65535 from ${address}`);
-  return { ok: true, address: { table, address, type, order, bit, toBit } };
+  if (address > 65_535) return `${table}:${address} does not exist: addresses end at 65535`;
+  if (address + width > 65_536) return `${type} takes ${width} registers and reaches beyond 65535 from ${address}`;
+  return { table, address, type, order, bit, toBit };
 }
 
 /** The shortest text that `parseAddress` reads as the same address. */
@@ -117,8 +110,8 @@ const modiconTables: Readonly<Record<string, Table>> = { 0: "co", 1: "di", 3: "i
 
 type Place = Pick<Address, "table" | "address" | "bit">;
 
-/** `text`: the whole input, `head` its first word. */
-function parsePlace(head: string, text: string): Place | { readonly error: string } {
+/** `text`: the whole input, `head` its first word. An error message if there is no place. */
+function parsePlace(head: string, text: string): Place | string {
   const named = /^(hr|ir|co|di):(0x[0-9a-f]{1,6}|\d{1,7})(?:\.(\d{1,3}))?$/.exec(head);
   if (named) {
     const [, table = "", address = "", bit] = named;
@@ -129,14 +122,13 @@ function parsePlace(head: string, text: string): Place | { readonly error: strin
   if (modicon && table !== undefined) {
     const digits = modicon[2] ?? modicon[3] ?? "";
     // Ambiguous: 0x0064 is coil 64 in Modicon notation, and also a hexadecimal number.
-    if (modicon[1] === "0" && modicon[3] !== undefined) return { error: bareNumber(Number(`0x${digits}`), head) };
+    if (modicon[1] === "0" && modicon[3] !== undefined) return bareNumber(Number(`0x${digits}`), head);
     if (Number(digits) === 0)
-      return { error: `Modicon numbers count from 1: ${modiconNumber({ table, address: 0 })} is ${table}:0` };
+      return `Modicon numbers count from 1: ${modiconNumber({ table, address: 0 })} is ${table}:0`;
     return place(table, Number(digits) - 1, modicon[4]);
   }
   const bare = /^(0x[0-9a-f]+|\d+)(?:\.\d+)?$/.exec(head);
-  if (bare) return { error: bareNumber(Number(bare[1]), head) };
-  return { error: noAddress(text) };
+  return bare ? bareNumber(Number(bare[1]), head) : noAddress(text);
 }
 
 function place(table: Table, address: number, bit: string | undefined): Place {
@@ -145,10 +137,6 @@ function place(table: Table, address: number, bit: string | undefined): Place {
 
 function secondWord(type: ValueType, word: string): string {
   return isValueType(word) ? `names two types, ${type} and ${word}` : unknownWord(word);
-}
-
-function wrong(error: string): ParsedAddress {
-  return { ok: false, error };
 }
 
 const addressForm = "the form is table:address type order, as in hr:4 f32 cdab, hr:20.3 bit or co:5";

@@ -28,12 +28,8 @@ const forms =
 
 /** The endpoint, or an error message. */
 export function parseEndpoint(text: string): Endpoint | string {
-  let url: URL;
-  try {
-    url = new URL(text);
-  } catch {
-    return `must be a URL such as ${forms}`;
-  }
+  const url = URL.parse(text);
+  if (!url) return `must be a URL such as ${forms}`;
   const network = networkSchemes[url.protocol];
   if (network) {
     if (url.hostname === "") return `names no host; write ${url.protocol}//host:502`;

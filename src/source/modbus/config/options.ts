@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { AgentError } from "../../../core/errors.ts";
 import { duration, unfit } from "../../../lib/values/fields.ts";
-import { type Address, addressFrom, type ParsedAddress, parseAddress } from "./address.ts";
+import { type Address, addressFrom, parseAddress } from "./address.ts";
 import { parseEndpoint } from "./endpoint.ts";
 import type { Range } from "./plan.ts";
 import { isTable, orders, registersOf } from "./registers.ts";
@@ -84,8 +84,8 @@ const longForm = z.strictObject({
 const at = z
   .union([z.string(), z.number(), longForm], { error: ({ input }) => addressError(input) })
   .transform((input, context): Address => {
-    const parsed: ParsedAddress = typeof input === "object" ? addressFrom(input) : parseAddress(input);
-    return parsed.ok ? parsed.address : unfit(context, parsed.error, input);
+    const parsed = typeof input === "object" ? addressFrom(input) : parseAddress(input);
+    return typeof parsed === "string" ? unfit(context, parsed, input) : parsed;
   })
   .describe(
     "Table (hr holding, ir input register, co coil, di discrete input), zero-based address, type and byte order; or a Modicon number in quotes.",

@@ -61,8 +61,8 @@ export async function probeModbus(
   signal: AbortSignal,
 ): Promise<readonly ProbeRow[]> {
   const parsed = parseAddress(at);
-  if (!parsed.ok) throw new AgentError("CONFIG_INVALID", `--at ${at}: ${parsed.error}`);
-  const { table, address } = parsed.address;
+  if (typeof parsed === "string") throw new AgentError("CONFIG_INVALID", `--at ${at}: ${parsed}`);
+  const { table, address } = parsed;
   if (!isRegisterTable(table)) throw new AgentError("CONFIG_INVALID", `${at}: a bit can be read in one way only`);
   const options = optionsOf({ url, ...(replyUnit !== undefined && { replyUnit }) });
   await using link = await openConnection({ name: "probe", options, units: new Set([unit]) }, runtime, signal);

@@ -4,21 +4,18 @@ import type { FrameFormat } from "../config/endpoint.ts";
 import { dataBytes, functionOf, type UnitRequest } from "../config/pdu.ts";
 import { crc16 } from "./bus-codec.ts";
 
-export interface ForeignBytes {
-  /** Example: `RTU frames`. */
-  readonly what: string;
-  readonly hint: string;
-}
-
 /** Bytes that suffice for identification. */
 export const tellingBytes = 64;
 const modbusPort = 502;
 
-/** `peer`: origin of the bytes as `host:port`. Undefined if they are unknown, or in the expected format. */
+/**
+ * What the bytes are, such as `RTU frames`, and a hint. Undefined if they are unknown, or in the expected format. `peer`:
+ * origin of the bytes as `host:port`.
+ */
 export function foreignBytes(
   bytes: Uint8Array,
   { request, expected, peer }: { request: UnitRequest; expected: FrameFormat; peer: string },
-): ForeignBytes | undefined {
+): { readonly what: string; readonly hint: string } | undefined {
   const frames = framesOf(bytes, request);
   if (frames) {
     const { what, scheme, format } = frames;
@@ -42,7 +39,7 @@ function framesOf(bytes: Uint8Array, request: UnitRequest) {
     const isData = second === code;
     const size = isData ? 5 + third : 5;
     const rtu = { what: "RTU frames", scheme: "rtu+tcp", format: "rtu" } as const;
-    if (bytes.length >= size) return hasChecksum(bytes.subarray(0, size)) ? rtu : undefined;
+    if (bytes.length >= size) return crc16(bytes.subarray(0, size)) === 0 ? rtu : undefined;
     // The frame may be incomplete. Then the length field must match the request.
     const isExpected = isData ? !("identity" in request) && third === dataBytes(request) : bytes.length > 2;
     if (isExpected) return { ...rtu, what: "what looks like RTU frames" };
@@ -53,11 +50,6 @@ function framesOf(bytes: Uint8Array, request: UnitRequest) {
   if (isMbap && (bytes[7]! & 0x7f) === code)
     return { what: "Modbus TCP frames", scheme: "tcp", format: "mbap" } as const;
   return undefined;
-}
-
-function hasChecksum(frame: Uint8Array): boolean {
-  const end = frame.length - 2;
-  return crc16(frame.subarray(0, end)) === (frame[end]! | (frame[end + 1]! << 8));
 }
 
 const shortestText = 4;

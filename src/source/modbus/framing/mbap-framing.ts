@@ -9,6 +9,7 @@
 // until its answer has come, or thousands of others were abandoned. There is no checksum: a truncated frame that later
 // bytes complete exactly is not detected.
 import { AgentError } from "../../../core/errors.ts";
+import { attempt } from "../../../lib/flow/attempt.ts";
 import { maxPduBytes, mismatchOf, type UnitRequest } from "../config/pdu.ts";
 import { foreignBytes } from "./foreign-bytes.ts";
 import { concatBytes, type Framing } from "./framing.ts";
@@ -17,7 +18,7 @@ const headerBytes = 7;
 const maxAbandoned = 4_096;
 const nothing = new Uint8Array(0);
 
-export interface MbapOptions {
+interface MbapOptions {
   /** Whether an answer may carry another unit than the request. */
   readonly anyUnit: boolean;
   /** Id of the first request, from 0 to 65535. */
@@ -64,7 +65,8 @@ export class MbapFraming implements Framing {
 
   receive(chunk: Uint8Array): Uint8Array | undefined {
     if (!this.#options.datagrams) return this.#receiveStream(chunk);
-    return isWholeFrame(chunk) ? this.#take(chunk) : this.#discard("a datagram that is no frame");
+    const isFrame = attempt(() => frameBytes(chunk)) === chunk.length;
+    return isFrame ? this.#take(chunk) : this.#discard("a datagram that is no frame");
   }
 
   #receiveStream(chunk: Uint8Array): Uint8Array | undefined {
@@ -143,12 +145,4 @@ function frameBytes(bytes: Uint8Array): number | undefined {
   if (length < 3 || length > 1 + maxPduBytes)
     throw new AgentError("SOURCE_PROTOCOL", `a Modbus TCP frame claims a length of ${length}; 3 to 254 are possible`);
   return 6 + length;
-}
-
-function isWholeFrame(bytes: Uint8Array): boolean {
-  try {
-    return frameBytes(bytes) === bytes.length;
-  } catch {
-    return false;
-  }
 }

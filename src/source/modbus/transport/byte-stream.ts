@@ -3,7 +3,7 @@
 import { createSocket } from "node:dgram";
 import { lookup } from "node:dns/promises";
 import { connect } from "node:net";
-import { AgentError } from "../../../core/errors.ts";
+import { AgentError, codeOf } from "../../../core/errors.ts";
 import { orAbort } from "../../../lib/flow/abort.ts";
 
 export interface ByteStreamListener {
@@ -86,7 +86,10 @@ export async function connectTcp(
     connected.reject(error); // no effect once connected
     lose(error);
   };
-  socket.on("error", (cause) => fail(`${peer}: ${inWords(cause)}`, { cause, ...hintOf(cause) }));
+  socket.on("error", (cause) => {
+    const hint = codeOf(cause) === "ECONNRESET" ? { hint: fewConnections } : {};
+    fail(`${peer}: ${inWords(cause, tcpFaults)}`, { cause, ...hint });
+  });
   // A peer that closes its side sends nothing more; a half-open connection would hang every request.
   socket.on("end", () => fail(`${peer} closed the connection`, { hint: fewConnections }));
   socket.on("close", () => fail(`the connection to ${peer} is gone`));
@@ -107,24 +110,21 @@ async function whenReady(ready: Promise<void>, stream: ByteStream, signal: Abort
   }
 }
 
-function inWords(error: NodeJS.ErrnoException): string {
-  return meanings[error.code ?? ""] ?? (error.message || "connecting failed");
+function inWords(error: unknown, meanings: Readonly<Record<string, string>>): string {
+  return meanings[String(codeOf(error))] ?? ((error instanceof Error && error.message) || "connecting failed");
 }
 
 /** Devices usually accept 1 to 5 connections and close further ones. */
 const fewConnections =
   "something listens there, so address and port may be right; the device may allow fewer connections than there are clients: end one of the others";
 
-function hintOf({ code }: NodeJS.ErrnoException): { readonly hint?: string } {
-  return code === "ECONNRESET" ? { hint: fewConnections } : {};
-}
-
-const nameFaults: Readonly<Record<string, string>> = {
+const udpFaults = {
   ENOTFOUND: "the host name cannot be resolved",
   EAI_AGAIN: "the host name cannot be resolved",
+  ECONNREFUSED: "nothing listens on this UDP port",
 };
-const meanings: Readonly<Record<string, string>> = {
-  ...nameFaults,
+const tcpFaults = {
+  ...udpFaults,
   ECONNREFUSED: "the connection was refused: nothing listens there, or the device has no connection left",
   ECONNRESET: "the device reset the connection",
   EHOSTUNREACH: "there is no route to the device",
@@ -140,7 +140,7 @@ export async function openUdp(
   signal: AbortSignal,
 ): Promise<ByteStream> {
   const unreachable = (cause: unknown) =>
-    new AgentError("SOURCE_UNREACHABLE", `${host}:${port}: ${inUdpWords(cause)}`, { cause });
+    new AgentError("SOURCE_UNREACHABLE", `${host}:${port}: ${inWords(cause, udpFaults)}`, { cause });
   const { address, family } = await orAbort(lookup(host), signal).catch((error: unknown) => {
     throw signal.aborted ? signal.reason : unreachable(error);
   });
@@ -160,10 +160,4 @@ export async function openUdp(
   // A connected socket accepts datagrams only from the device, and reports a closed port.
   socket.connect(port, address, () => connected.resolve());
   return await whenReady(connected.promise, stream, signal);
-}
-
-function inUdpWords(cause: unknown): string {
-  if (!(cause instanceof Error)) return String(cause);
-  const code = "code" in cause ? String(cause.code) : "";
-  return code === "ECONNREFUSED" ? "nothing listens on this UDP port" : (nameFaults[code] ?? cause.message);
 }
