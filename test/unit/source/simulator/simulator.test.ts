@@ -1,18 +1,11 @@
 // The simulator: the shapes of its waves, shared times, and its behaviour without a consumer.
 import { expect, test } from "vitest";
 import type { Delivery } from "../../../../src/core/source.ts";
-import { simulatorDriver, simulatorTag } from "../../../../src/source/simulator/driver.ts";
-import { generator, type WaveOptions, waves } from "../../../../src/source/simulator/source.ts";
+import { generator, simulatorDriver, simulatorTag, waves } from "../../../../src/source/simulator/driver.ts";
 import { ManualClock, seeded, testRuntime } from "../../../support/runtime.ts";
 
-const options = (given: Partial<WaveOptions>): WaveOptions => ({
-  wave: "sine",
-  period: 1_000,
-  min: 0,
-  step: 1,
-  decimals: 3,
-  ...given,
-});
+type WaveOptions = Parameters<typeof generator>[0];
+const options = (given: Partial<WaveOptions>) => ({ ...simulatorTag.parse({ period: "1s" }), ...given });
 const first = (count: number, given: Partial<WaveOptions>) => {
   const next = generator(options(given), seeded(1));
   return Array.from({ length: count }, (_, i) => next(i * 250));
