@@ -8,7 +8,10 @@ import type { InputState, InputTag } from "./input-state.ts";
 import type { InputWatch, RefusedInput } from "./mapping.ts";
 
 export interface Feeder extends Pick<InputState, "input" | "address"> {
-  readonly of: Pick<InputTag, "id" | "source" | "shared">;
+  readonly of: Pick<InputTag, "id"> & {
+    readonly rule: Pick<InputTag["rule"], "shared">;
+    readonly parts: Pick<InputTag["parts"], "source">;
+  };
   /** The tag owned the Input ID before the restart and has not claimed it again yet. */
   readonly reserved?: true;
 }
@@ -38,7 +41,7 @@ export class InputOwners {
   claim(feeder: Feeder): Feeder | undefined {
     const { input } = feeder;
     const all = this.#of(input).filter(({ reserved, of }) => !(reserved && of === feeder.of));
-    const other = all.find(({ of }) => !(of.shared && feeder.of.shared));
+    const other = all.find(({ of }) => !(of.rule.shared && feeder.of.rule.shared));
     if (other === undefined) this.#owners.set(input, all.length === 0 ? feeder : [...all, feeder]);
     return other;
   }
@@ -60,7 +63,7 @@ export class InputOwners {
       for (const input of this.#shared.keys()) if (!this.#owners.has(input)) this.#shared.delete(input);
     for (const input of this.#owners.keys()) {
       const all = this.#of(input);
-      const left = all.filter((feeder) => feeder.of.source !== source);
+      const left = all.filter((feeder) => feeder.of.parts.source !== source);
       if (left.length === 0) this.#owners.delete(input);
       else if (left.length < all.length) this.#owners.set(input, left);
     }
@@ -90,7 +93,7 @@ export class RefusedState {
 
   describe(): RefusedInput {
     const { owner, address, readings } = this;
-    const fedBy = owner && { source: owner.of.source, address: owner.address };
+    const fedBy = owner && { source: owner.of.parts.source, address: owner.address };
     return { ...this.#what, address, ...(fedBy && { fedBy }), readings };
   }
 }

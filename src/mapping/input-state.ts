@@ -3,17 +3,21 @@ import type { EpochMicros, InputId } from "../core/point.ts";
 import type { PartialSignalMetadata } from "../core/signal.ts";
 import type { Quality, Reading, TagId } from "../core/source.ts";
 import type { InputTimeFault } from "./mapping.ts";
+import type { TagRule } from "./options.ts";
 
 export interface InputTag {
   readonly id: TagId;
+  readonly rule: Pick<TagRule, "shared" | "sameTime">;
+  readonly parts: InputParts;
+}
+
+/** What all inputs of a source share. */
+export interface InputParts {
   readonly source: string;
-  readonly shared: boolean;
-  /** Whether every value of a time is stored (`sameTime: keep`). */
-  readonly keepsSameTime: boolean;
-  /** Counters and last values of all inputs of the source. */
+  /** Counters and last values of all inputs. */
   readonly numbers: InputNumbers;
-  /** Called when another tag is refused the Input ID of `state`, which belongs to this tag. */
-  contested(state: InputState): void;
+  /** Called when another tag is refused the Input ID of `state`. */
+  readonly contested: (state: InputState) => void;
 }
 
 /** A held value and its time, without a point object, since it may never be stored. */
@@ -128,7 +132,7 @@ export class InputState {
   constructor(of: InputTag, input: InputId) {
     this.of = of;
     this.input = input;
-    this.#numbers = of.numbers;
+    this.#numbers = of.parts.numbers;
   }
 
   /** Called once the input owns its Input ID. */

@@ -131,13 +131,13 @@ export class PointMaker {
 
   /** Takes the value over that another tag of a shared input has stored meanwhile. */
   #adoptStored({ of, input }: InputState, report: ReportState): void {
-    const stored = of.shared ? this.#parts.owners.sharedOf(input).stored : undefined;
+    const stored = of.rule.shared ? this.#parts.owners.sharedOf(input).stored : undefined;
     if (stored) report.storedValue = stored.value;
   }
 
   /** Emits a point that is not of the history. Other tags of a shared input compare their next value with it. */
   #store(state: InputState, time: EpochMicros, value: number): void {
-    if (state.of.shared) {
+    if (state.of.rule.shared) {
       const shared = this.#parts.owners.sharedOf(state.input);
       const newest = shared.stored?.time ?? 0;
       // A time ahead is of a clock that has been set back since, and all times to come would be older.
@@ -153,14 +153,14 @@ export class PointMaker {
     }
     state.stored++;
     const { input } = state;
-    const keeps = state.of.keepsSameTime;
+    const keeps = state.of.rule.sameTime === "keep";
     if (this.columns) this.columns.add(input, time, value, keeps);
     else this.#points.push(keeps ? { input, time, value, sameTime: "keep" } : { input, time, value });
   }
 
   /** `time`, or 1 µs after the input's previous arrival, since messages that are read together share a time. */
   #arrivalTime(input: InputState, time: EpochMicros): EpochMicros {
-    const state = input.of.shared ? this.#parts.owners.sharedOf(input.input) : input;
+    const state = input.of.rule.shared ? this.#parts.owners.sharedOf(input.input) : input;
     const isShared = time <= state.arrival && state.arrival - time < clockStepUs;
     state.arrival = isShared ? state.arrival + 1 : time;
     return epochMicros(state.arrival);

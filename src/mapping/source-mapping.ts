@@ -75,7 +75,6 @@ class SourceMapping implements Mapping {
     const processingOf = processingTable();
     // The index in `rules` identifies a tag.
     this.#tags = rules.map((rule, index) => new TagInputs(index as TagId, rule, processingOf(rule), common));
-    for (const tag of this.#tags) tag.claimFixed();
     for (const { tag, input, address } of addresses?.inputs() ?? []) {
       const of = this.#tags[tag];
       if (of) this.#owners.reserve({ input, address, of, reserved: true });
@@ -130,7 +129,7 @@ class SourceMapping implements Mapping {
     for (const { tag: id, captures, address } of addresses) {
       const tag = this.#tags[id];
       const state = tag?.find(captures);
-      if (!(state instanceof InputState) || tag?.shared === true) continue;
+      if (!(state instanceof InputState) || tag?.rule.shared === true) continue;
       if (state.boundTo === "") this.#addresses.bind(state, address);
       else if (state.boundTo !== address) this.#addresses.refuse(state, address, 0);
     }

@@ -3,21 +3,17 @@ import { isInputId } from "../core/point.ts";
 import type { Captures, TagId } from "../core/source.ts";
 import { Converter } from "./convert.ts";
 import { type Feeder, RefusedState } from "./input-owners.ts";
-import { type InputNumbers, InputState, type InputTag, type ReportRule } from "./input-state.ts";
+import { type InputParts, InputState, type InputTag, type ReportRule } from "./input-state.ts";
 import { captured, fillInput, placeholders } from "./input-template.ts";
 import type { TagRule } from "./options.ts";
 
 /** State that all tags of a source share in one object, since there may be 100,000 tags. */
-export interface TagInputsParts {
-  readonly source: string;
-  readonly numbers: InputNumbers;
+export interface TagInputsParts extends InputParts {
   /** Undefined, or the owner of the Input ID: see `InputOwners.claim`. */
   readonly claim: (state: InputState) => Feeder | undefined;
   /** Called once for each new input. Must not retain `captures`, which the driver may discard. */
   readonly opened: (state: InputState, tag: TagInputs, captures: Captures) => void;
   readonly refused: (state: RefusedState) => void;
-  /** As `InputTag.contested`. */
-  readonly contested: (state: InputState) => void;
 }
 
 /** Refused IDs that a tag remembers. Further ones are counted, and tried again with each reading. */
@@ -71,8 +67,8 @@ export class TagInputs implements InputTag {
   readonly id: TagId;
   readonly rule: TagRule;
   readonly processing: Processing;
-  readonly #parts: TagInputsParts;
-  /** Undefined: the Input ID is fixed. */
+  readonly parts: TagInputsParts;
+  /** Undefined: the Input ID is fixed, and claimed before the first reading. */
   readonly #template: TemplateInputs | undefined;
   #only: InputState | RefusedState | undefined;
 
@@ -80,42 +76,17 @@ export class TagInputs implements InputTag {
     this.id = id;
     this.rule = rule;
     this.processing = processing;
-    this.#parts = parts;
+    this.parts = parts;
     const names = placeholders(rule.input);
-    this.#template = names.length === 0 ? undefined : new TemplateInputs(names);
-  }
-
-  get source(): string {
-    return this.#parts.source;
-  }
-
-  get numbers(): InputNumbers {
-    return this.#parts.numbers;
-  }
-
-  get shared(): boolean {
-    return this.rule.shared;
-  }
-
-  get keepsSameTime(): boolean {
-    return this.rule.sameTime === "keep";
-  }
-
-  contested(state: InputState): void {
-    this.#parts.contested(state);
-  }
-
-  /** Claims a fixed Input ID before the first reading. */
-  claimFixed(): void {
-    if (!this.#template) this.#only = this.#open("", {});
+    if (names.length > 0) this.#template = new TemplateInputs(names);
+    else this.#only = this.#open("", {});
   }
 
   find(captures: Captures): InputState | RefusedState {
-    if (this.#only) return this.#only;
     const template = this.#template;
-    if (!template) return this.#resolve(captures);
+    if (!template) return (this.#only ??= this.#open("", captures));
     if (template.last?.captures === captures) return template.last.state;
-    const state = template.byCaptures.get(captures) ?? this.#resolve(captures);
+    const state = template.byCaptures.get(captures) ?? this.#resolve(template, captures);
     if (state !== template.beyondRefused) template.last = { captures, state };
     return state;
   }
@@ -123,7 +94,7 @@ export class TagInputs implements InputTag {
   /** Resolves captures again after the tag that owned their Input ID has released it. */
   findAgain(captures: Captures, refused: RefusedState): InputState | RefusedState {
     const template = this.#template;
-    if (this.#only === refused) this.claimFixed();
+    if (this.#only === refused) this.#only = undefined;
     if (template) {
       template.last = undefined;
       template.byCaptures.delete(captures);
@@ -134,7 +105,7 @@ export class TagInputs implements InputTag {
     return this.find(captures);
   }
 
-  /** The state of a tag with a fixed Input ID. Undefined: it has placeholders, or is not claimed yet. */
+  /** The state of a tag with a fixed Input ID. Undefined: it has placeholders. */
   get only(): InputState | RefusedState | undefined {
     return this.#only;
   }
@@ -143,12 +114,12 @@ export class TagInputs implements InputTag {
     return this.#template ? this.#template.inputs : this.#only instanceof InputState ? 1 : 0;
   }
 
-  *inputs(): Generator<InputState, void, undefined> {
-    for (const state of this.#all()) if (state instanceof InputState) yield state;
+  inputs(): IteratorObject<InputState> {
+    return this.#all().filter((state) => state instanceof InputState);
   }
 
-  *refusals(): Generator<RefusedState, void, undefined> {
-    for (const state of this.#all()) if (state instanceof RefusedState) yield state;
+  refusals(): IteratorObject<RefusedState> {
+    return this.#all().filter((state) => state instanceof RefusedState);
   }
 
   *#all(): Generator<InputState | RefusedState, void, undefined> {
@@ -157,9 +128,7 @@ export class TagInputs implements InputTag {
     if (byKey) yield* byKey.values();
   }
 
-  #resolve(captures: Captures): InputState | RefusedState {
-    const template = this.#template;
-    if (!template) return this.#open("", captures);
+  #resolve(template: TemplateInputs, captures: Captures): InputState | RefusedState {
     // Neither topics nor node names contain NUL.
     const key = template.names.map((name) => captured(captures, name)).join("\0");
     const state = template.byKey.get(key) ?? this.#open(key, captures);
@@ -178,11 +147,11 @@ export class TagInputs implements InputTag {
     const input = fillInput(text, captures);
     if (!isInputId(input)) return this.#refuse(key, input, whyNoInputId(input));
     const state = new InputState(this, input);
-    const owner = this.#parts.claim(state);
+    const owner = this.parts.claim(state);
     if (owner instanceof InputState) {
       // Other captures lead to the same Input ID. The address decides which of them feeds it.
       if (owner.of === this) return owner;
-      owner.of.contested(owner);
+      owner.of.parts.contested(owner);
     }
     if (owner) return this.#refuse(key, input, `is fed already by ${nameOf(owner)}`, owner);
     if (template) {
@@ -190,7 +159,7 @@ export class TagInputs implements InputTag {
       template.byKey.set(key, state);
     }
     state.claimed();
-    this.#parts.opened(state, this, captures);
+    this.parts.opened(state, this, captures);
     return state;
   }
 
@@ -212,13 +181,13 @@ export class TagInputs implements InputTag {
 
   #refused(input: string, reason: string, remedy = anotherInput, owner?: Feeder): RefusedState {
     const state = new RefusedState({ tag: this.id, input, reason, remedy }, owner);
-    this.#parts.refused(state);
+    this.parts.refused(state);
     return state;
   }
 }
 
-function nameOf({ of: { id, source }, address }: Feeder): string {
-  return `${source}: ${address === "" ? `tag ${id}` : address}`;
+function nameOf({ of: { id, parts }, address }: Feeder): string {
+  return `${parts.source}: ${address === "" ? `tag ${id}` : address}`;
 }
 
 function whyNoInputId(input: string): string {

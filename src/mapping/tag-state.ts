@@ -136,7 +136,7 @@ function timeFaultNote(state: InputState): string | undefined {
 }
 
 function faultOf({ repeated, readings, of }: InputState) {
-  return repeated?.fault(readings, of.keepsSameTime);
+  return repeated?.fault(readings, of.rule.sameTime === "keep");
 }
 
 export function tagsIn(inputs: readonly TagInputs[], first: number, count: number): ReturnType<Mapping["tagsIn"]> {

@@ -218,7 +218,7 @@ export const mappingAblations: readonly Ablation[] = [
   {
     safeguard: "remembering which of two tags feeds an Input ID",
     file: "mapping/tag-inputs.ts",
-    code: "      owner.of.contested(owner);\n",
+    code: "      owner.of.parts.contested(owner);\n",
     without: "",
     test: addresses,
     name: "of two tags with",
@@ -234,8 +234,8 @@ export const mappingAblations: readonly Ablation[] = [
   {
     safeguard: "requiring every feeder of an Input ID to be shared",
     file: "mapping/input-owners.ts",
-    code: "!(of.shared && feeder.of.shared)",
-    without: "!(of.shared || feeder.of.shared)",
+    code: "!(of.rule.shared && feeder.of.rule.shared)",
+    without: "!(of.rule.shared || feeder.of.rule.shared)",
     test: addresses,
   },
   {

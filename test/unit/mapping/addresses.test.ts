@@ -240,7 +240,7 @@ test("arrival times of Input IDs without a source are dropped", () => {
   const inputs = (round: number) => Array.from({ length: 5_000 }, (_, i) => `${round}.${i}` as InputId);
   for (const round of [0, 1, 2]) {
     for (const input of inputs(round)) {
-      owners.claim({ input, address: "", of: { id: tagId(0), source: "one", shared: true } });
+      owners.claim({ input, address: "", of: { id: tagId(0), rule: { shared: true }, parts: { source: "one" } } });
       owners.sharedOf(input).arrival = 7;
     }
     owners.release("one");
