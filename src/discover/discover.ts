@@ -11,13 +11,11 @@ import { deadline, orAbort } from "../lib/flow/abort.ts";
 import { withoutSecrets } from "../lib/text/without-secrets.ts";
 import { drivers } from "../source/registry.ts";
 import { loadWith, newFile, obstacleTo } from "./change/config-files.ts";
-import { type ConfigPlace, type Proposal, propose } from "./change/proposal.ts";
-import { type ReloadResult, write } from "./change/write.ts";
-import { undecided, withAccess } from "./device/contact.ts";
+import { type ConfigPlace, type Proposal, propose, type ReloadResult, write } from "./change/proposal.ts";
 import { type Look, Looks } from "./device/looks.ts";
 import { addressExamples, certificateStores, knownCertificates } from "./device/protocols.ts";
 import * as requests from "./device/requests.ts";
-import { addressTarget, sourceTarget } from "./device/target.ts";
+import { addressTarget, sourceTarget, undecided, withAccess } from "./device/target.ts";
 import { templateNames } from "./tags/input-names.ts";
 
 export interface DiscoverParts extends ConfigPlace {

@@ -4,14 +4,8 @@ import { sourceName } from "../../config/format/file-schema.ts";
 import type { BrowsedNode, BrowseTarget } from "../../core/commissioning.ts";
 import type { Driver } from "../../core/driver.ts";
 import { AgentError, isAgentError } from "../../core/errors.ts";
-import {
-  type Contact,
-  type ContactFacts,
-  type Decision,
-  undecided,
-  withAccess,
-} from "../../discover/device/contact.ts";
 import { driverOfAddress, hasOption, knownCertificates } from "../../discover/device/protocols.ts";
+import { type Contact, type ContactFacts, type Decision, undecided, withAccess } from "../../discover/device/target.ts";
 import { browsedYaml } from "../../discover/tags/browsed.ts";
 import { configuredUrl, type InitSource } from "../../discover/tags/source-yaml.ts";
 import { visible } from "../../lib/text/visible.ts";

@@ -35,7 +35,8 @@ export function addTags(text: string, source: string, tags: readonly NewTag[]): 
   let result = text;
   for (const [unit, ofUnit] of byUnit) {
     const texts = ofUnit.map((tag) => tag.text);
-    result = unit === undefined ? inTags(result, source, texts) : inDevice(result, source, unit, texts);
+    const path = ["sources", source];
+    result = unit === undefined ? append(result, path, "tags", texts) : inDevice(result, path, unit, texts);
   }
   return result;
 }
@@ -62,34 +63,12 @@ export function tagsLike(text: string, source: string, wanted: readonly BrowsedN
   });
 }
 
-function inTags(text: string, source: string, tags: readonly string[]): string {
-  const lines = tags.map((tag) => `- ${tag}`);
-  return append(text, ["sources", source], "tags", lines, tags);
-}
-
-function inDevice(text: string, source: string, unit: number, tags: readonly string[]): string {
-  const devices = documentOf(text).getIn(["sources", source, "devices"], true);
+function inDevice(text: string, path: Path, unit: number, tags: readonly string[]): string {
+  const devices = documentOf(text).getIn([...path, "devices"], true);
   const index = isSeq(devices) ? devices.items.findIndex((item) => isMap(item) && unitOf(item) === unit) : -1;
-  const path = ["sources", source];
-  if (index >= 0)
-    return append(
-      text,
-      [...path, "devices", index],
-      "tags",
-      tags.map((tag) => `- ${tag}`),
-      tags,
-    );
-  const flow = `{ unit: ${unit}, tags: [${tags.join(", ")}] }`;
-  return append(
-    text,
-    path,
-    "devices",
-    deviceLines(
-      unit,
-      tags.map((tag) => `- ${tag}`),
-    ),
-    [flow],
-  );
+  if (index >= 0) return append(text, [...path, "devices", index], "tags", tags);
+  const lines = deviceLines(unit, tags.map(asLine));
+  return append(text, path, "devices", [`{ unit: ${unit}, tags: [${tags.join(", ")}] }`], lines);
 }
 
 function unitOf(device: YAMLMap): unknown {
@@ -99,11 +78,21 @@ function unitOf(device: YAMLMap): unknown {
 
 type Path = readonly (string | number)[];
 
+function asLine(item: string): string {
+  return `- ${item}`;
+}
+
 /**
- * Appends items to the list `key` of the map at `path`: `lines` in block style, `flow` in flow style. The list is
+ * Appends items to the list `key` of the map at `path`: `flow` in flow style, `lines` in block style. The list is
  * created if it is missing or empty.
  */
-function append(text: string, path: Path, key: string, lines: readonly string[], flow: readonly string[]): string {
+function append(
+  text: string,
+  path: Path,
+  key: string,
+  flow: readonly string[],
+  lines: readonly string[] = flow.map(asLine),
+): string {
   const document = documentOf(text);
   const map = document.getIn(path, true);
   if (!isMap(map)) throw notAList(path, key);

@@ -21,27 +21,21 @@ export interface InitSource {
 export function sourceText(source: InitSource): string {
   const { name, type, url, username, password, caFile, anyUnit = false } = source;
   const { securityMode, allowInsecurePassword = false, tags } = source;
+  const readable = securityMode === "none" ? "    # everything can be read and changed on the way" : "";
   const lines = [
     `${name}:    # stands in logs, metrics and status`,
     `  type: ${type}`,
-    ...(url === undefined ? [] : [`  url: ${yamlText(url)}`]),
-    ...(caFile === undefined
-      ? []
-      : [`  caFile: ${yamlText(caFile)}    # the authorities whose certificates are trusted`]),
-    ...(anyUnit ? ["  replyUnit: any    # the device echoes another unit than requested"] : []),
-    ...(securityMode === undefined
-      ? []
-      : [
-          `  security: { mode: ${securityMode} }${securityMode === "none" ? "    # everything can be read and changed on the way" : ""}`,
-        ]),
-    ...(username === undefined ? [] : [`  username: ${yamlText(username)}`]),
-    ...(password === undefined ? [] : [`  password: ${yamlText(password)}`]),
-    ...(allowInsecurePassword
-      ? ["  allowInsecurePassword: true    # the password is not protected on the way, or the server not verified"]
-      : []),
+    url !== undefined && `  url: ${yamlText(url)}`,
+    caFile !== undefined && `  caFile: ${yamlText(caFile)}    # the authorities whose certificates are trusted`,
+    anyUnit && "  replyUnit: any    # the device echoes another unit than requested",
+    securityMode !== undefined && `  security: { mode: ${securityMode} }${readable}`,
+    username !== undefined && `  username: ${yamlText(username)}`,
+    password !== undefined && `  password: ${yamlText(password)}`,
+    allowInsecurePassword &&
+      "  allowInsecurePassword: true    # the password is not protected on the way, or the server not verified",
     ...tagLines(type, tags).map((line) => `  ${line}`),
   ];
-  return lines.map((line) => `  ${line}\n`).join("");
+  return lines.map((line) => (line === false ? "" : `  ${line}\n`)).join("");
 }
 
 function tagLines(type: string, tags: string | undefined): readonly string[] {

@@ -42,7 +42,7 @@ export const discoverAblations: readonly Ablation[] = [
   },
   {
     safeguard: "writing no file that was changed meanwhile",
-    file: "discover/change/write.ts",
+    file: "discover/change/proposal.ts",
     code: '  if (textHash(await textOf(file)) !== proposal.base) return { outcome: "stale" };\n',
     without: "",
     test: write,
@@ -50,7 +50,7 @@ export const discoverAblations: readonly Ablation[] = [
   },
   {
     safeguard: "leaving what another program wrote in the meantime",
-    file: "discover/change/write.ts",
+    file: "discover/change/proposal.ts",
     code: "  if (textHash(await textOf(file)) === result) {",
     without: '  if (file !== "") {',
     test: write,
@@ -113,7 +113,7 @@ export const discoverAblations: readonly Ablation[] = [
   },
   {
     safeguard: "trusting the compared certificate only",
-    file: "discover/device/contact.ts",
+    file: "discover/device/target.ts",
     code: "trust === sha256",
     without: "trust !== undefined",
     test: opcua,
@@ -121,7 +121,7 @@ export const discoverAblations: readonly Ablation[] = [
   },
   {
     safeguard: "comparing the certificate that encrypts an empty password",
-    file: "discover/device/contact.ts",
+    file: "discover/device/target.ts",
     code: "username === undefined || allowInsecurePassword",
     without: "password === undefined || allowInsecurePassword",
     test: opcua,
@@ -145,7 +145,7 @@ export const discoverAblations: readonly Ablation[] = [
   },
   {
     safeguard: "taking back a file that the agent refuses",
-    file: "discover/change/write.ts",
+    file: "discover/change/proposal.ts",
     code: "    if (before === undefined) await rm(file);",
     without: "    if (before === undefined) return;",
     test: opcua,

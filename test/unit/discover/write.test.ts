@@ -2,8 +2,7 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { textHash } from "../../../src/discover/change/config-files.ts";
-import type { Proposal } from "../../../src/discover/change/proposal.ts";
-import { write } from "../../../src/discover/change/write.ts";
+import { type Proposal, write } from "../../../src/discover/change/proposal.ts";
 import { type TemporaryFolder, temporaryFolder } from "../../support/temporary-folder.ts";
 
 const foreign = "sources: {} # by another program\n";
