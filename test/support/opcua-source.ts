@@ -24,6 +24,8 @@ export interface OpcuaSourceSetup {
   readonly takeover?: number | undefined;
   /** Whether disposing it removes session and subscriptions at the server. */
   readonly final?: boolean;
+  /** Set: opens the shadow of the source, as the commands do next to a running agent, with its state in this folder. */
+  readonly shadowDir?: string;
 }
 
 /** Opens with a separate timeout. Rejects as `Driver.open` does. */
@@ -37,6 +39,7 @@ export async function openOpcuaSource({
   identity,
   takeover,
   final = false,
+  shadowDir,
 }: OpcuaSourceSetup): Promise<Source> {
   await putKey("agent", join(sharedDir ?? stateDir, "pki"));
   const config = {
@@ -50,7 +53,8 @@ export async function openOpcuaSource({
     options: opcuaDriver.schema.parse({ timeout: "15s", ...options }),
     tags: tags.map(({ every, ...tag }) => ({ ...opcuaDriver.tag.parse(tag), every: Number(every ?? 50) })),
   };
-  return opcuaDriver.open(config, runtime ?? testRuntime(), AbortSignal.timeout(60_000));
+  const opened = shadowDir === undefined ? config : ((await opcuaDriver.shadow?.(config, shadowDir)) ?? config);
+  return opcuaDriver.open(opened, runtime ?? testRuntime(), AbortSignal.timeout(60_000));
 }
 
 /** The same. If the server's certificate is refused, trusts it as an operator would, and retries. */

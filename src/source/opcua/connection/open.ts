@@ -45,11 +45,11 @@ export async function openOpcua(config: OpcuaConfig, runtime: Runtime, signal: A
   if (pki.validTo.getTime() < runtime.clock.now() / 1_000 + certificateWarningMs)
     log.warn({ certificate: pki.certificateFile, validTo }, "own certificate ends soon");
   const digest = connectionDigest(linkOptions, endpoint);
-  const shared = config.identity === undefined ? undefined : { user: userDigest(linkOptions, endpoint) };
-  const resumption = await openResumption(join(config.stateDir, "session.json"), digest, log, shared);
+  const user = config.identity === undefined ? undefined : userDigest(linkOptions, endpoint);
+  const resumption = await openResumption(join(config.stateDir, "session.json"), digest, log, user);
   const link = await openLink(stack, linkOptions, endpoint, resumption, log, signal);
   // If a later step fails, the next attempt resumes this session.
-  resources.defer(() => (config.final?.() || resumption.guest ? link.close() : link.hangUp()));
+  resources.defer(() => (config.final?.() ? link.close() : link.hangUp()));
   await resumption.remember({ session: link.session, attempts: 0 });
   const [givenMs, askedMs] = [link.session.timeoutMs, options.session.timeout];
   const details = {
@@ -107,8 +107,7 @@ async function begin(connected: Connected, signal: AbortSignal): Promise<OpcuaSo
   );
   const groups = options.mode === "poll" ? [] : planGroups(options, rates, limits.itemsPerSubscription);
   const since = clock.monotonic();
-  const positionsFile = resumption.guest ? undefined : join(stateDir, "positions.json");
-  const positions = resources.use(await openPositions(positionsFile, log, config));
+  const positions = resources.use(await openPositions(join(stateDir, "positions.json"), log, config));
   const counts = (publishingMs: number) => requestedCounts(options, publishingMs);
   const obtaining = { link, facts, resumption, positions, counts, log };
   const subscriptions: Subscription[] = [];

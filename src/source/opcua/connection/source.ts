@@ -277,8 +277,7 @@ export function opcuaSource(options: OpcuaSourceOptions) {
       await backfill.save();
       await positions[Symbol.asyncDispose]();
       await history.memory[Symbol.asyncDispose]();
-      // Next to an agent that uses the same folder, no connection resumes this session.
-      if (config.final?.() || resumption.guest) {
+      if (config.final?.()) {
         await link.close();
         await resumption.remember({ session: undefined, subscriptions: [] });
       } else await link.hangUp();

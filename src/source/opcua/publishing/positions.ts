@@ -29,22 +29,16 @@ const leastBytes = 4_096;
 /** The file is not synced. After a power cut it may be outdated, and stored messages count as missing. */
 export type Positions = Awaited<ReturnType<typeof openPositions>>;
 
-/**
- * Without `path` nothing is stored. `reader`: who reads the source now. Never rejects: an unreadable file counts as
- * missing.
- */
-export async function openPositions(path: string | undefined, log: Logger, reader: Reader = { agent: "" }) {
+/** `reader`: who reads the source now. Never rejects: an unreadable file counts as missing. */
+export async function openPositions(path: string, log: Logger, reader: Reader = { agent: "" }) {
   const { agent, takeover } = reader;
-  const stored = path === undefined ? undefined : await readStateFile(path, content);
+  const stored = await readStateFile(path, content);
   const next = new Map(Object.entries(stored?.next ?? {}));
   const isOwn =
     stored?.agent === undefined || (stored.agent === agent && (takeover === undefined || stored.takeover === takeover));
   const lagging = new Set(isOwn ? stored?.lagging : next.keys());
   /** Longest content so far. */
-  let length = Math.max(
-    leastBytes,
-    (path === undefined ? undefined : statSync(path, { throwIfNoEntry: false }))?.size ?? 0,
-  );
+  let length = Math.max(leastBytes, statSync(path, { throwIfNoEntry: false })?.size ?? 0);
   let failed = false;
   const text = () => {
     const state = { version: 1, agent, takeover, next: Object.fromEntries(next), lagging: [...lagging] };
@@ -52,11 +46,11 @@ export async function openPositions(path: string | undefined, log: Logger, reade
     length = bytes.length;
     return bytes;
   };
-  const file = path === undefined ? undefined : inPlaceFile(path, text);
+  const file = inPlaceFile(path, text);
 
   async function write(): Promise<void> {
     try {
-      await file?.write();
+      await file.write();
       failed = false;
     } catch (error) {
       if (!failed) log.warn({ err: error }, "cannot persist acknowledged sequence numbers");
@@ -94,7 +88,7 @@ export async function openPositions(path: string | undefined, log: Logger, reade
       await write();
     },
     async [Symbol.asyncDispose](): Promise<void> {
-      await file?.[Symbol.asyncDispose]();
+      await file[Symbol.asyncDispose]();
     },
   };
 }

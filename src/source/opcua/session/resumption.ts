@@ -1,8 +1,7 @@
 // The record that lets the next connection resume session and subscriptions, also after a crash. If it is missing, a
 // new session is created.
-import { readFile, rm } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { z } from "zod";
-import { codeOf } from "../../../core/errors.ts";
 import type { Logger } from "../../../core/runtime.ts";
 import { readStateFile, writeStateFile } from "../../../lib/files/state-file.ts";
 
@@ -44,9 +43,6 @@ const subscription = z.object({
 });
 const record = z.object({
   version: z.literal(2),
-  /** The process that uses the session, and its start time. Another process may have the same pid after a reboot. */
-  pid: z.int(),
-  began: z.string().optional(),
   /** Digest of server, user, security and certificate. */
   connection: z.string(),
   /** Digest of server, user and security. */
@@ -61,32 +57,22 @@ export type SessionRecord = z.output<typeof session>;
 export type SubscriptionRecord = z.output<typeof subscription>;
 type Fields = z.output<typeof record>;
 
-/** The record of one source. Stores nothing while another process owns it, as next to a running agent. */
+/** The record of one source. */
 export type Resumption = Awaited<ReturnType<typeof openResumption>>;
 
 /**
- * Reads the record of this `connection`. Never rejects: an unreadable record counts as missing. With `shared` no other
- * process uses the record, and one of the same `user` with another certificate keeps its subscriptions.
+ * Reads the record of this `connection`. Never rejects: an unreadable record counts as missing. With `user`, the
+ * record of the same user with another certificate keeps its subscriptions.
  */
-export async function openResumption(
-  path: string,
-  connection: string,
-  log: Logger,
-  shared?: { readonly user: string },
-) {
-  const start = { version: 2 as const, attempts: 0, subscriptions: [] };
-  const owner = { pid: process.pid, began: await beginningOf(process.pid), ...shared };
-  const fresh: Fields = { ...start, ...owner, connection };
+export async function openResumption(path: string, connection: string, log: Logger, user?: string) {
+  const fresh: Fields = { version: 2, attempts: 0, subscriptions: [], connection };
   const stored = await readStateFile(path, record);
-  const guest = stored !== undefined && !shared && stored.pid !== process.pid && (await lives(stored));
-  const isSameUser = shared !== undefined && stored?.user === shared.user;
+  const isSameUser = user !== undefined && stored?.user === user;
   const { subscriptions } = (isSameUser && stored) || fresh;
-  const own = stored?.connection === connection ? { ...stored, ...owner } : { ...fresh, subscriptions };
-  let fields: Fields = guest ? fresh : own;
+  const own = stored?.connection === connection ? stored : { ...fresh, subscriptions };
+  let fields: Fields = { ...own, ...(user !== undefined && { user }) };
 
   return {
-    /** Whether another living process owns the record. */
-    guest,
     get session(): SessionRecord | undefined {
       return fields.session;
     },
@@ -99,7 +85,6 @@ export async function openResumption(
     /** Updates the record on disk, or removes it if writing fails. Rejects only if the old record cannot be removed. */
     async remember(change: Partial<Pick<Fields, "session" | "subscriptions" | "attempts">>): Promise<void> {
       fields = { ...fields, ...change };
-      if (guest) return;
       try {
         await writeStateFile(path, fields);
       } catch (error) {
@@ -108,21 +93,4 @@ export async function openResumption(
       }
     },
   };
-}
-
-async function lives({ pid, began }: Pick<Fields, "pid" | "began">): Promise<boolean> {
-  try {
-    process.kill(pid, 0);
-  } catch (error) {
-    if (codeOf(error) !== "EPERM") return false;
-  }
-  const now = await beginningOf(pid);
-  return began === undefined || now === undefined || now === began;
-}
-
-/** Start time of a process in clock ticks, as text. Undefined if the system does not provide it. */
-async function beginningOf(pid: number): Promise<string | undefined> {
-  const text = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "");
-  // Field 22 of the line. Counting starts behind the process name, which may contain spaces.
-  return text.slice(text.lastIndexOf(")") + 2).split(" ")[19];
 }

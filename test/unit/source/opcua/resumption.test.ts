@@ -1,4 +1,4 @@
-import { readFile, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { expect, test } from "vitest";
 import { monitoredFor } from "../../../../src/source/opcua/monitoring/sharing.ts";
 import { openResumption } from "../../../../src/source/opcua/session/resumption.ts";
@@ -46,42 +46,16 @@ test("the record of an earlier version, without queue sizes, can still be read a
   expect(await openResumption(path, "plc", log)).toMatchObject({ session, subscriptions: [subscription] });
 });
 
-test("the session of another running process is neither used nor changed", async () => {
-  using folder = temporaryFolder();
-  const path = folder.file("session.json");
-  await (await openResumption(path, "plc", log)).remember({ session });
-  const { began: _, ...record } = JSON.parse(await readFile(path, "utf8"));
-  const foreign = { ...record, pid: process.ppid };
-  await writeFile(path, JSON.stringify(foreign));
-  const guest = await openResumption(path, "plc", log);
-  expect(guest.session).toBeUndefined();
-  await guest.remember({ session: { ...session, id: "ns=1;i=9" } });
-  expect(JSON.parse(await readFile(path, "utf8"))).toEqual(foreign);
-});
-
-test("a running process with the owner's PID but another start time is not the owner", async () => {
-  using folder = temporaryFolder();
-  const path = folder.file("session.json");
-  await (await openResumption(path, "plc", log)).remember({ session });
-  // As after a restart of the machine, when another process has the PID.
-  await writeFile(path, JSON.stringify({ ...JSON.parse(await readFile(path, "utf8")), pid: process.ppid, began: "1" }));
-  const owner = await openResumption(path, "plc", log);
-  expect(owner.guest).toBe(process.platform !== "linux");
-  if (!owner.guest) expect(owner.session).toEqual(session);
-});
-
 test("an agent with another certificate keeps the subscriptions of the same user, not the session", async () => {
   using folder = temporaryFolder();
   const path = folder.file("session.json");
   const started = "2026-01-01T00:00:00Z";
   const counts = { publishingMs: 100, keepAliveCount: 10, lifetimeCount: 100, nextHandle: 2 };
   const subscription = { id: 7, group: "g", ...counts, started, namespaces: [], items: [], begun: true };
-  const open = (certificate: string, user: string) => openResumption(path, `plc with ${certificate}`, log, { user });
+  const open = (certificate: string, user: string) => openResumption(path, `plc with ${certificate}`, log, user);
   const former = await open("gw1", "reader");
   await former.remember({ session, subscriptions: [subscription] });
-  // The former agent is suspended on the same machine.
-  await writeFile(path, JSON.stringify({ ...JSON.parse(await readFile(path, "utf8")), pid: process.ppid }));
   const next = await open("gw2", "reader");
-  expect([next.guest, next.session, next.subscriptions]).toEqual([false, undefined, [subscription]]);
+  expect([next.session, next.subscriptions]).toEqual([undefined, [subscription]]);
   expect((await open("gw2", "somebody else")).subscriptions).toEqual([]);
 });
