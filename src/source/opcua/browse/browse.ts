@@ -17,7 +17,6 @@ import { discover, verifyServer } from "../session/discovery.ts";
 import { chooseEndpoint, isSecure, loginsOf, passwordInClear, securityOf, weaknessOf } from "../session/endpoint.ts";
 import { openLink } from "../session/link.ts";
 import { identityOf } from "../session/login.ts";
-import { openResumption } from "../session/resumption.ts";
 import { readFacts } from "../session/server-facts.ts";
 import { type Child, readValues, Services } from "../session/services.ts";
 import { loadStack } from "../stack/stack.ts";
@@ -46,7 +45,7 @@ export async function* browseOpcua(
 
 /** A session for browsing. Disposing `resources` ends it. Rejects like `browseOpcua`. */
 export async function openBrowser(target: BrowseTarget, runtime: Runtime, signal: AbortSignal) {
-  const { stack, options, linkOptions, offered, temporaryDir, resources } = await lookAt(target, runtime, signal);
+  const { stack, options, linkOptions, offered, resources } = await lookAt(target, runtime, signal);
   await using opened = resources;
   const { pki } = linkOptions;
   // With an agent's folder, browsing is as secure as the agent's sources.
@@ -62,8 +61,7 @@ export async function openBrowser(target: BrowseTarget, runtime: Runtime, signal
   if (shown && target.trust !== undefined && isCalled(shown, target.trust))
     await pki.store.trustCertificate(certificate);
   await verifyServer(endpoint, linkOptions);
-  const resumption = await openResumption(join(temporaryDir, "session.json"), "", runtime.log);
-  const link = await openLink(stack, linkOptions, endpoint, resumption, runtime.log, signal);
+  const link = await openLink(stack, linkOptions, endpoint, runtime.log, signal);
   opened.defer(() => link.close());
   const facts = await readFacts(link, signal);
   return { services: new Services(link, facts.limits), namespaces: facts.namespaces, resources: opened.move() };
@@ -80,7 +78,7 @@ async function lookAt(target: BrowseTarget, runtime: Runtime, signal: AbortSigna
   const linkOptions = { name: "browse", agent: "browse", options, pki, identity: await identityOf(stack, options) };
   await assertReachable(options.url, options.timeout, signal);
   const offered = await discover(stack, linkOptions, signal);
-  return { stack, options, linkOptions, offered, temporaryDir, resources: resources.move() };
+  return { stack, options, linkOptions, offered, resources: resources.move() };
 }
 
 /** The agent's certificates if the target names an agent, otherwise temporary ones. */

@@ -47,7 +47,7 @@ export async function openOpcua(config: OpcuaConfig, runtime: Runtime, signal: A
   const digest = connectionDigest(linkOptions, endpoint);
   const user = config.identity === undefined ? undefined : userDigest(linkOptions, endpoint);
   const resumption = await openResumption(join(config.stateDir, "session.json"), digest, log, user);
-  const link = await openLink(stack, linkOptions, endpoint, resumption, log, signal);
+  const link = await openLink(stack, linkOptions, endpoint, log, signal, resumption);
   // If a later step fails, the next attempt resumes this session.
   resources.defer(() => (config.final?.() ? link.close() : link.hangUp()));
   await resumption.remember({ session: link.session, attempts: 0 });

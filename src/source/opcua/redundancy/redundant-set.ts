@@ -1,5 +1,4 @@
 // A non-transparent redundant set: watches all servers and uses the best one (OPC 10000-4, 6.6.2.4).
-import { join } from "node:path";
 import { AgentError } from "../../../core/errors.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { Source } from "../../../core/source.ts";
@@ -36,7 +35,7 @@ export async function openRedundant(config: OpcuaConfig, runtime: Runtime, signa
     // After a broken connection, the server soon removes the session.
     const watched = { ...options, url, session: { timeout: watchSessionMs } };
     const link = { name: `${name}-watch`, agent, options: watched, pki, identity };
-    return resources.use(watchServer(stack, link, join(memory.folder(url), "watch"), runtime));
+    return resources.use(watchServer(stack, link, runtime));
   });
   const watchOf = (url: string | undefined) => watches.find((watch) => watch.url === url);
   const choose = () => chooseServer(watches, memory.inUse, memory.sinceMs(clock.now()));

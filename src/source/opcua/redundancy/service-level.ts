@@ -9,9 +9,8 @@ import type { Runtime } from "../../../core/runtime.ts";
 import { readStateFile, writeStateFile } from "../../../lib/files/state-file.ts";
 import { isAbort } from "../../../lib/flow/abort.ts";
 import type { LinkOptions } from "../session/client.ts";
-import { connectionDigest, findEndpoint } from "../session/discovery.ts";
+import { findEndpoint } from "../session/discovery.ts";
 import { openLink } from "../session/link.ts";
-import { openResumption } from "../session/resumption.ts";
 import { type RedundantSet, readRedundantSet } from "../session/server-facts.ts";
 import { readValues, Services } from "../session/services.ts";
 import type { Stack } from "../stack/stack.ts";
@@ -102,8 +101,8 @@ interface Watched {
 /** Disposing ends the session. */
 export type ServerWatch = Readonly<Watched> & AsyncDisposable;
 
-/** `link`: options with this server's address. `dir`: an empty folder, so that no session is resumed. */
-export function watchServer(stack: Stack, link: LinkOptions, dir: string, { clock, log }: Runtime): ServerWatch {
+/** `link`: options with this server's address. */
+export function watchServer(stack: Stack, link: LinkOptions, { clock, log }: Runtime): ServerWatch {
   const ending = new AbortController();
   const { signal } = ending;
   const { url } = link.options;
@@ -112,8 +111,7 @@ export function watchServer(stack: Stack, link: LinkOptions, dir: string, { cloc
 
   const readLevels = async (): Promise<never> => {
     const endpoint = await findEndpoint(stack, link, signal);
-    const resumption = await openResumption(join(dir, "watch.json"), connectionDigest(link, endpoint), log);
-    const opened = await openLink(stack, link, endpoint, resumption, log, signal);
+    const opened = await openLink(stack, link, endpoint, log, signal);
     try {
       const until = AbortSignal.any([signal, opened.lost]);
       const services = new Services(opened, { read: 1, browse: 1 });

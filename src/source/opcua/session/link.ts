@@ -52,18 +52,21 @@ const takeUpWithinMs = 2_000;
 /** Some servers do not answer for an unknown session. After these attempts the agent creates a new one. */
 const mostAttempts = 5;
 
-/** Opens the channel, then resumes the recorded session or creates one. Leaves nothing behind if it rejects. */
+/**
+ * Opens the channel, then resumes the recorded session or creates one; without `resumption` always the latter. Leaves
+ * nothing behind if it rejects.
+ */
 export async function openLink(
   stack: Stack,
   link: LinkOptions,
   endpoint: EndpointDescription,
-  resumption: Resumption,
   log: Logger,
   signal: AbortSignal,
+  resumption?: Resumption,
 ): Promise<Link> {
   const { options } = link;
   const client = createClient(stack, link, endpoint);
-  const logins = guardLogin(stack.ua, client, endpoint, link, resumption.session?.logins);
+  const logins = guardLogin(stack.ua, client, endpoint, link, resumption?.session?.logins);
   const lost = new AbortController();
   const fail = () => lost.abort(new AgentError("SOURCE_UNREACHABLE", `the connection to ${options.url} is lost`));
   client.on("connection_lost", fail);
@@ -90,9 +93,9 @@ export async function openLink(
    * requests but not this one. Otherwise rejects, since the session and its queued notifications may still exist.
    */
   const resume = async (): Promise<UaSession | undefined> => {
-    const { session: old, attempts } = resumption;
+    const { session: old, attempts = 0 } = resumption ?? {};
     if (!old || attempts >= mostAttempts) return undefined;
-    await resumption.remember({ attempts: attempts + 1 });
+    await resumption?.remember({ attempts: attempts + 1 });
     try {
       return await takeUp(old, attempts);
     } catch (error) {
