@@ -129,7 +129,7 @@ export const opcuaAblations: readonly Ablation[] = [
   {
     safeguard: "reporting a message that the server has not kept as lost",
     file: "source/opcua/publishing/missing-messages.ts",
-    code: "      if (!lostBefore) this.#options.lost(id);\n",
+    code: "      if (!lostBefore) lost(id);\n",
     without: "",
     test: missing,
   },
@@ -171,8 +171,8 @@ export const opcuaAblations: readonly Ablation[] = [
   {
     safeguard: "marking fetched messages as processed",
     file: "source/opcua/publishing/missing-messages.ts",
-    code: "    tracker.fetched();\n",
-    without: '    if (this.#options.trackers.size > 1) tracker.fetched();\n    else return "none";\n',
+    code: "          tracker.fetched();\n",
+    without: '          if (trackers.size > 1) tracker.fetched();\n          else return "none";\n',
     test: missing,
   },
   {
@@ -185,7 +185,7 @@ export const opcuaAblations: readonly Ablation[] = [
   {
     safeguard: "repeating an acknowledgement whose request failed",
     file: "source/opcua/publishing/publisher.ts",
-    code: "      this.#acknowledged.unshift(...acknowledged);\n",
+    code: "      pending.unshift(...acknowledged);\n",
     without: "",
     test: publisher,
   },

@@ -14,7 +14,7 @@ import { unreadableNodes } from "../monitoring/unreadable.ts";
 import { Describing } from "../nodes/description.ts";
 import type { Item } from "../nodes/items.ts";
 import { type Notification, unreportedOverflows } from "../publishing/notification.ts";
-import { Publisher } from "../publishing/publisher.ts";
+import { openPublisher } from "../publishing/publisher.ts";
 import { subscriptionDetails } from "../publishing/publishing-group.ts";
 import { type Obtaining, shrinkMessages } from "../publishing/subscription.ts";
 import { type ServerProfile, SessionKeepAlive } from "../session/server-facts.ts";
@@ -143,7 +143,7 @@ export function opcuaSource(options: OpcuaSourceOptions) {
   const publisher =
     subscriptions.length === 0
       ? undefined
-      : new Publisher({
+      : openPublisher({
           ...common,
           subscriptions: subscriptions.map((each) => ({ ...each, lags: positions.lags(each) })),
           formers,

@@ -3,7 +3,6 @@ import type { NotificationMessage } from "node-opcua-client";
 import type { Runtime } from "../../../core/runtime.ts";
 import { type Link, sessionGone } from "../session/link.ts";
 import { refusalOf } from "../stack/failure.ts";
-import type { Acknowledgement } from "./notification.ts";
 
 export interface MissingMessagesOptions extends Republishing {
   readonly trackers: ReadonlyMap<number, SequenceTracker>;
@@ -18,72 +17,71 @@ export interface MissingMessagesOptions extends Republishing {
 /** Interval of Republish attempts that may succeed later. */
 const retryAfterMs = 1_000;
 
-export class MissingMessages {
-  readonly #options: MissingMessagesOptions;
-
-  constructor(options: MissingMessagesOptions) {
-    this.#options = options;
-  }
+export function missingMessages(options: MissingMessagesOptions) {
+  const { trackers, deliver, room, lost, runtime } = options;
 
   /** `lags`: messages before the first one that the server has are on another agent's disk, so they are not lost. */
-  async fetch(id: number, sequenceNumbers: readonly number[], signal: AbortSignal, lags = false): Promise<void> {
-    const tracker = this.#options.trackers.get(id);
+  async function fetch(
+    id: number,
+    sequenceNumbers: readonly number[],
+    signal: AbortSignal,
+    lags = false,
+  ): Promise<void> {
+    const tracker = trackers.get(id);
     let mayBeStored = lags;
     let found: Awaited<ReturnType<typeof republish>> | undefined;
     for (const sequenceNumber of sequenceNumbers) {
       const lostBefore = typeof found === "string";
-      if (found !== "none") found = await republish(this.#options, id, sequenceNumber, signal);
+      if (found !== "none") found = await republish(options, id, sequenceNumber, signal);
       if (typeof found !== "string") {
         mayBeStored &&= tracker?.isOld(sequenceNumber) === true;
-        await this.#options.deliver(id, found, signal);
+        await deliver(id, found, signal);
         continue;
       }
       // A server that keeps no messages has also lost those sent after the other agent was killed.
       if (found === "gone" && mayBeStored) continue;
-      reportLost(this.#options, sequenceNumber);
+      reportLost(options, sequenceNumber);
       tracker?.lost(sequenceNumber);
       // Report the loss before later messages are stored. One report covers consecutive losses.
-      if (!lostBefore) this.#options.lost(id);
+      if (!lostBefore) lost(id);
     }
   }
 
-  /** Fetches all messages that a former subscription still has. */
-  async fetchKept(id: number, available: readonly number[], signal: AbortSignal): Promise<void> {
-    const last = available.toSorted(inOrder).at(-1);
-    const tracker = this.#options.trackers.get(id);
-    if (last === undefined || !tracker) return;
-    const { missing, known } = tracker.arrived({ sequenceNumber: last, keepAlive: false, available });
-    await this.fetch(id, known ? missing : [...missing, last], signal);
-  }
-
-  /**
-   * Fetches messages that were lost with the previous connection, without waiting for the next keep-alive. Resolves
-   * when `received` returns true, or nothing is left. `inTurn` serializes this with arriving messages.
-   */
-  async catchUp(
-    id: number,
-    received: () => boolean,
-    inTurn: <T>(work: () => Promise<T>) => Promise<T>,
-    signal: AbortSignal,
-  ): Promise<void> {
-    const { room, runtime } = this.#options;
-    while (!received()) {
-      await room(signal);
-      const found = await inTurn(() => this.#fetchNext(id, signal));
-      if (found === "none") return;
-      if (found === "gone") await runtime.clock.sleep(retryAfterMs, signal);
-    }
-  }
-
-  async #fetchNext(id: number, signal: AbortSignal): Promise<"had" | "gone" | "none"> {
-    const tracker = this.#options.trackers.get(id);
-    if (tracker?.next === undefined) return "none";
-    const message = await republish(this.#options, id, tracker.next, signal);
-    if (typeof message === "string") return message;
-    tracker.fetched();
-    await this.#options.deliver(id, message, signal);
-    return "had";
-  }
+  return {
+    fetch,
+    /** Fetches all messages that a former subscription still has. */
+    async fetchKept(id: number, available: readonly number[], signal: AbortSignal): Promise<void> {
+      const last = available.toSorted(inOrder).at(-1);
+      const tracker = trackers.get(id);
+      if (last === undefined || !tracker) return;
+      const { missing, known } = tracker.arrived({ sequenceNumber: last, keepAlive: false, available });
+      await fetch(id, known ? missing : [...missing, last], signal);
+    },
+    /**
+     * Fetches messages that were lost with the previous connection, without waiting for the next keep-alive. Resolves
+     * when `received` returns true, or nothing is left. `inTurn` serializes this with arriving messages.
+     */
+    async catchUp(
+      id: number,
+      received: () => boolean,
+      inTurn: <T>(work: () => Promise<T>) => Promise<T>,
+      signal: AbortSignal,
+    ): Promise<void> {
+      while (!received()) {
+        await room(signal);
+        const found = await inTurn(async () => {
+          const tracker = trackers.get(id);
+          if (tracker?.next === undefined) return "none";
+          const message = await republish(options, id, tracker.next, signal);
+          if (typeof message === "string") return message;
+          tracker.fetched();
+          return await deliver(id, message, signal);
+        });
+        if (found === "none") return;
+        if (found === "gone") await runtime.clock.sleep(retryAfterMs, signal);
+      }
+    },
+  };
 }
 
 const lostNotifications = {
@@ -266,23 +264,18 @@ export function behind(a: number, b: number): boolean {
 
 /** Tracks a subscription of an earlier session until its kept messages are stored. */
 export class FormerSubscription {
-  readonly id: number;
   readonly #over = Promise.withResolvers<void>();
   /** Resolves once it is drained and all its messages are on disk. */
   readonly over = this.#over.promise;
   readonly #open = new Set<number>();
   #ended = false;
 
-  constructor(id: number) {
-    this.id = id;
+  delivered(sequenceNumber: number): void {
+    this.#open.add(sequenceNumber);
   }
 
-  delivered({ subscription, sequenceNumber }: Acknowledgement): void {
-    if (subscription === this.id) this.#open.add(sequenceNumber);
-  }
-
-  acknowledged({ subscription, sequenceNumber }: Acknowledgement): void {
-    if (subscription === this.id) this.#open.delete(sequenceNumber);
+  acknowledged(sequenceNumber: number): void {
+    this.#open.delete(sequenceNumber);
     this.#settle();
   }
 

@@ -1,25 +1,26 @@
-// Sends Publish requests and tracks the notifications. Messages are acknowledged once their readings are on disk; until
-// then the server keeps them for Republish, also for a later connection (OPC 10000-4, 5.14.5).
+// Sends Publish requests, tracks the notifications, and detects a silent server. Messages are acknowledged once their
+// readings are on disk; until then the server keeps them for Republish, also for a later connection (OPC 10000-4, 5.14.5).
 import type { NotificationMessage, PublishResponse } from "node-opcua-client";
 import { AgentError } from "../../../core/errors.ts";
 import { orAbort } from "../../../lib/flow/abort.ts";
 import { sessionGone } from "../session/link.ts";
+import { attributes } from "../session/services.ts";
 import { isUnreadable, statusOf } from "../stack/failure.ts";
 import {
   FormerSubscription,
-  MissingMessages,
   type MissingMessagesOptions,
+  missingMessages,
   SequenceTracker,
 } from "./missing-messages.ts";
 import { type Acknowledgement, type Notification, readNotification } from "./notification.ts";
 import { type Counts, silenceLimitMs } from "./publishing-group.ts";
-import { SilenceWatch } from "./silence-watch.ts";
 import { deleteSubscription, type Former, type Subscription } from "./subscription.ts";
+
+type Published = Counts & Pick<Subscription, "id" | "firstSequence" | "origin">;
 
 export interface PublisherOptions extends Omit<MissingMessagesOptions, "trackers" | "deliver"> {
   /** `lags`: see `Positions.lags`. */
-  readonly subscriptions: readonly (Counts &
-    Pick<Subscription, "id" | "firstSequence" | "origin"> & { readonly lags: boolean })[];
+  readonly subscriptions: readonly (Published & { readonly lags: boolean })[];
   /** Former subscriptions, which deliver the messages that they kept and are then deleted. */
   readonly formers: readonly Pick<Former, "id" | "available">[];
   /** Receives each message once, in order. The next one follows after it resolves. */
@@ -36,154 +37,117 @@ export interface PublisherOptions extends Omit<MissingMessagesOptions, "trackers
 const spareRequests = 3;
 /** Some servers answer every request with a time-out at once. */
 const afterTimeoutMs = 1_000;
+/** Deadline for the answer of a server that has been silent for long. */
+const answerWithinMs = 5_000;
+/** NodeId of Server_ServerStatus_State. */
+const serverState = 2259;
 
-export class Publisher {
-  readonly #options: PublisherOptions;
-  readonly #trackers: Map<number, SequenceTracker>;
-  readonly #formers: ReadonlyMap<number, FormerSubscription>;
-  readonly #pipeline: number;
-  #acknowledged: Acknowledgement[] = [];
-  readonly #deleted = new Set<number>();
-  #turn: Promise<unknown> = Promise.resolve();
-  #waiting = 0;
+export function openPublisher(options: PublisherOptions) {
+  const { link, runtime, subscriptions, room, alive, lost, gone } = options;
+  const { clock, log } = runtime;
+  const formers: ReadonlyMap<number, FormerSubscription> = new Map(
+    options.formers.map(({ id }) => [id, new FormerSubscription()]),
+  );
+  const trackers = new Map([
+    ...subscriptions.map(({ id, firstSequence, lags }) => [id, new SequenceTracker(firstSequence, lags)] as const),
+    ...options.formers.map(({ id }) => [id, new SequenceTracker(undefined)] as const),
+  ]);
+  const missing = missingMessages({ ...options, trackers, deliver });
+  const pipeline = subscriptions.length + spareRequests;
+  let workers = pipeline;
+  let pending: Acknowledgement[] = [];
+  const deleted = new Set<number>();
+  let lastTurn: Promise<unknown> = Promise.resolve();
+  let waiting = 0;
   /** When the server had no request any more, while none is in flight. */
-  #idleSince: number;
-  #workers: number;
-  readonly #silence: SilenceWatch;
-  readonly #missing: MissingMessages;
-
-  constructor(options: PublisherOptions) {
-    this.#options = options;
-    const { subscriptions, formers, gone, runtime } = options;
-    this.#idleSince = runtime.clock.monotonic();
-    this.#pipeline = subscriptions.length + spareRequests;
-    this.#workers = this.#pipeline;
-    this.#formers = new Map(formers.map(({ id }) => [id, new FormerSubscription(id)]));
-    this.#trackers = new Map([
-      ...subscriptions.map(({ id, firstSequence, lags }) => [id, new SequenceTracker(firstSequence, lags)] as const),
-      ...formers.map(({ id }) => [id, new SequenceTracker(undefined)] as const),
-    ]);
-    this.#missing = new MissingMessages({
-      ...options,
-      trackers: this.#trackers,
-      deliver: (id, message, signal) => this.#deliver(id, message, signal),
-    });
-    this.#silence = new SilenceWatch({
-      ...options,
-      requests: this.#pipeline,
-      waiting: () => this.#waiting > 0,
-      lost: async (id, signal) => {
-        await gone(id);
-        await this.#delete(id, signal);
-      },
-    });
-  }
-
-  /** Acknowledges a message that is on disk, with the next Publish request. */
-  acknowledge(acknowledgement: Acknowledgement): void {
-    this.#acknowledged.push(acknowledgement);
-    this.#formers.get(acknowledgement.subscription)?.acknowledged(acknowledgement);
-  }
-
-  /** Rejects with `SOURCE_*` if a subscription or the connection is lost, or with `signal.reason`. */
-  async run(signal: AbortSignal): Promise<void> {
-    const { subscriptions, formers } = this.#options;
-    const stop = new AbortController();
-    const all = AbortSignal.any([signal, stop.signal]);
-    const kept = subscriptions.filter(({ origin }) => origin === "kept");
-    try {
-      await Promise.all([
-        ...subscriptions.map((subscription) => this.#silence.run(subscription, all)),
-        ...formers.map((former) => this.#endFormer(former, all)),
-        ...kept.map(({ id }) => this.#missing.catchUp(id, () => this.#silence.hasReceived(id), this.#inTurn, all)),
-        ...Array.from({ length: this.#pipeline }, () => this.#work(all)),
-      ]);
-    } finally {
-      stop.abort();
-    }
-  }
+  let idleSince = clock.monotonic();
+  /** When the last message of each subscription came; at first when the connection began. */
+  const receivedMs = new Map(subscriptions.map(({ id }) => [id, idleSince]));
+  /** Subscriptions with a message on this connection. */
+  const receivedOnce = new Set<number>();
 
   /** Sends requests until `signal` aborts. Resolves only if the server wants fewer parallel requests. */
-  async #work(signal: AbortSignal): Promise<void> {
+  async function work(signal: AbortSignal): Promise<void> {
     for (;;) {
-      await this.#options.room(signal);
-      const response = await this.#publish(signal);
+      await room(signal);
+      const response = await publish(signal);
       if (response === "fewer") return;
       // Process messages in order of arrival, even while missing ones are fetched.
-      if (response) await this.#inTurn(() => this.#take(response, signal));
+      if (response) await inTurn(() => take(response, signal));
     }
   }
 
-  readonly #inTurn = <T>(work: () => Promise<T>): Promise<T> => {
-    const turn = this.#turn.then(work);
-    this.#turn = turn.catch(() => {});
+  function inTurn<T>(what: () => Promise<T>): Promise<T> {
+    const turn = lastTurn.then(what);
+    lastTurn = turn.catch(() => {});
     return turn;
-  };
+  }
 
-  async #publish(signal: AbortSignal): Promise<PublishResponse | "fewer" | undefined> {
-    const { link, subscriptions } = this.#options;
-    const acknowledged = this.#acknowledged;
-    this.#acknowledged = [];
-    if (this.#waiting++ === 0) this.#silence.paused(this.#options.runtime.clock.monotonic() - this.#idleSince);
+  async function publish(signal: AbortSignal): Promise<PublishResponse | "fewer" | undefined> {
+    const acknowledged = pending;
+    pending = [];
+    if (waiting++ === 0) {
+      // A time in which the server had no request does not count as silence.
+      const pausedMs = clock.monotonic() - idleSince;
+      for (const [id, received] of receivedMs) receivedMs.set(id, received + pausedMs);
+    }
     try {
       const subscriptionAcknowledgements = acknowledged.map(({ subscription: subscriptionId, sequenceNumber }) => ({
         subscriptionId,
         sequenceNumber,
       }));
-      const patienceMs = Math.max(...subscriptions.map(silenceLimitMs)) * (this.#pipeline + 1);
+      const patienceMs = Math.max(...subscriptions.map(silenceLimitMs)) * (pipeline + 1);
       const patient = Math.min(patienceMs, 2 ** 31 - 1);
       const response = await link.call("Publish", { subscriptionAcknowledgements }, signal, patient);
-      this.#silence.received(response.subscriptionId);
+      receivedOnce.add(response.subscriptionId);
+      receivedMs.set(response.subscriptionId, clock.monotonic());
       return response;
     } catch (error) {
       signal.throwIfAborted();
-      const verdict = await this.#judge(error, signal);
+      const verdict = await judge(error, signal);
       // The server may have processed them already; repeated acknowledgements are harmless.
-      this.#acknowledged.unshift(...acknowledged);
+      pending.unshift(...acknowledged);
       return verdict;
     } finally {
-      if (--this.#waiting === 0) this.#idleSince = this.#options.runtime.clock.monotonic();
+      if (--waiting === 0) idleSince = clock.monotonic();
     }
   }
 
-  async #judge(error: unknown, signal: AbortSignal): Promise<"fewer" | undefined> {
-    const { gone, runtime, unreadable } = this.#options;
+  async function judge(error: unknown, signal: AbortSignal): Promise<"fewer" | undefined> {
     const status = statusOf(error);
-    if (status === "BadTooManyPublishRequests" && this.#workers > 1) {
-      this.#workers--;
+    if (status === "BadTooManyPublishRequests" && workers > 1) {
+      workers--;
       return "fewer";
     }
+    const isLarge = isUnreadable(error);
+    // The server has the next message, unless it sends this one again.
+    if (isLarge) options.unreadable(error);
     // Only this request timed out. The silence watch decides whether the server still responds.
-    if (status === "BadTimeout" || status === "BadRequestTimeout")
-      return runtime.clock.sleep(afterTimeoutMs, signal).then(() => undefined);
-    if (isUnreadable(error)) {
-      unreadable(error);
-      // The server has the next message, unless it sends this one again.
-      return runtime.clock.sleep(afterTimeoutMs, signal).then(() => undefined);
+    if (isLarge || status === "BadTimeout" || status === "BadRequestTimeout") {
+      await clock.sleep(afterTimeoutMs, signal);
+      return undefined;
     }
     if (status === "BadNoSubscription") await gone("subscriptions");
     if (sessionGone(error)) await gone("session");
-    runtime.log.debug({ err: error }, "publishing failed");
+    log.debug({ err: error }, "publishing failed");
     throw error;
   }
 
-  async #take(response: PublishResponse, signal: AbortSignal): Promise<void> {
-    const { alive, lost, runtime } = this.#options;
+  async function take(response: PublishResponse, signal: AbortSignal): Promise<void> {
     const { subscriptionId: id, notificationMessage: message, availableSequenceNumbers } = response;
     const { sequenceNumber } = message;
-    const tracker = this.#trackers.get(id);
+    const tracker = trackers.get(id);
     // A leftover of an earlier connection in the same session.
-    if (!tracker) return this.#delete(id, signal);
+    if (!tracker) return remove(id, signal);
     const keepAlive = !message.notificationData?.length;
-    const head = { sequenceNumber, keepAlive, available: availableSequenceNumbers ?? [] };
-    const { missing, known, beyond, lags } = tracker.arrived(head);
-    if (beyond) {
-      runtime.log.error({ subscription: id }, "more notifications are missing than can be asked for");
+    const found = tracker.arrived({ sequenceNumber, keepAlive, available: availableSequenceNumbers ?? [] });
+    if (found.beyond) {
+      log.error({ subscription: id }, "more notifications are missing than can be asked for");
       lost(id);
     }
-    await this.#missing.fetch(id, missing, signal, lags);
-    const former = this.#formers.get(id);
-    if (!keepAlive && !known) await this.#deliver(id, message, signal);
+    await missing.fetch(id, found.missing, signal, found.lags);
+    const former = formers.get(id);
+    if (!keepAlive && !found.known) await deliver(id, message, signal);
     if (response.moreNotifications) return;
     if (former) former.end();
     // Any message confirms its subscription, since a busy one sends no keep-alives.
@@ -191,35 +155,80 @@ export class Publisher {
   }
 
   /** Fetches the kept messages of a former subscription, then deletes it when all are on disk. */
-  async #endFormer({ id, available }: PublisherOptions["formers"][number], signal: AbortSignal): Promise<void> {
-    const former = this.#formers.get(id);
-    if (!former) return;
+  async function endFormer({ id, available }: PublisherOptions["formers"][number], signal: AbortSignal): Promise<void> {
     // Some servers announce kept messages only with their next keep-alive.
-    await this.#inTurn(() => this.#missing.fetchKept(id, available, signal));
-    await orAbort(former.over, signal);
-    await this.#delete(id, signal);
-    await this.#options.gone(id);
+    await inTurn(() => missing.fetchKept(id, available, signal));
+    await orAbort(formers.get(id)?.over ?? Promise.resolve(), signal);
+    await remove(id, signal);
+    await gone(id);
   }
 
-  async #delete(id: number, signal: AbortSignal): Promise<void> {
-    if (this.#deleted.has(id)) return;
-    this.#deleted.add(id);
-    this.#trackers.delete(id);
-    await deleteSubscription(this.#options.link, id, signal).catch(() => {});
+  async function remove(id: number, signal: AbortSignal): Promise<void> {
+    if (deleted.has(id)) return;
+    deleted.add(id);
+    trackers.delete(id);
+    await deleteSubscription(link, id, signal).catch(() => {});
   }
 
-  async #deliver(id: number, message: NotificationMessage, signal: AbortSignal): Promise<void> {
-    const { link, deliver, gone, lost, runtime } = this.#options;
+  async function deliver(id: number, message: NotificationMessage, signal: AbortSignal): Promise<void> {
     const { notification, ended, undecoded } = readNotification(link.ua, id, message);
-    const former = this.#formers.get(id);
+    const former = formers.get(id);
     if (ended !== undefined && !former) {
       await gone(id);
       throw new AgentError("SOURCE_UNREACHABLE", `the server ended the subscription: ${ended}`);
     }
-    former?.delivered(notification);
-    await deliver({ ...notification, old: this.#trackers.get(id)?.isOld(message.sequenceNumber) ?? false }, signal);
+    former?.delivered(notification.sequenceNumber);
+    const old = trackers.get(id)?.isOld(message.sequenceNumber) ?? false;
+    await options.deliver({ ...notification, old }, signal);
     if (undecoded === undefined) return;
-    runtime.log.error({ subscription: id, reason: undecoded }, "a notification cannot be decoded completely");
+    log.error({ subscription: id, reason: undecoded }, "a notification cannot be decoded completely");
     lost(id);
   }
+
+  /** Rejects with `SOURCE_*` if the subscription is silent for too long, or with `signal.reason`. */
+  async function watchSilence(subscription: Published, signal: AbortSignal): Promise<never> {
+    const { id, origin, keepAliveCount, publishingMs } = subscription;
+    // The server first answers the Publish requests that it kept for the lost connection of a resumed session.
+    const leftBehindMs = origin === "kept" ? pipeline * keepAliveCount * publishingMs : 0;
+    for (;;) {
+      const limitMs = silenceLimitMs(subscription) + (receivedOnce.has(id) ? 0 : leftBehindMs);
+      const silentMs = waiting > 0 ? clock.monotonic() - (receivedMs.get(id) ?? 0) : 0;
+      if (silentMs >= limitMs) {
+        // A server that answers has lost the subscription. Otherwise, the network is broken.
+        const request = { nodesToRead: [{ nodeId: serverState, attributeId: attributes.value }] };
+        const answers = await link.call("Read", request, signal, answerWithinMs).catch(() => undefined);
+        signal.throwIfAborted();
+        const silence = `for ${Math.round(silentMs / 1_000)} s`;
+        if (!answers) throw new AgentError("SOURCE_UNREACHABLE", `the server has been silent ${silence}`);
+        await gone(id);
+        await remove(id, signal);
+        throw new AgentError("SOURCE_PROTOCOL", `the server answers, but has published nothing ${silence}`);
+      }
+      await clock.sleep(Math.max(50, limitMs - silentMs), signal);
+    }
+  }
+
+  return {
+    /** Acknowledges a message that is on disk, with the next Publish request. */
+    acknowledge(acknowledgement: Acknowledgement): void {
+      pending.push(acknowledgement);
+      formers.get(acknowledgement.subscription)?.acknowledged(acknowledgement.sequenceNumber);
+    },
+    /** Rejects with `SOURCE_*` if a subscription or the connection is lost, or with `signal.reason`. */
+    async run(signal: AbortSignal): Promise<void> {
+      const stop = new AbortController();
+      const all = AbortSignal.any([signal, stop.signal]);
+      const kept = subscriptions.filter(({ origin }) => origin === "kept");
+      try {
+        await Promise.all([
+          ...subscriptions.map((subscription) => watchSilence(subscription, all)),
+          ...options.formers.map((former) => endFormer(former, all)),
+          ...kept.map(({ id }) => missing.catchUp(id, () => receivedOnce.has(id), inTurn, all)),
+          ...Array.from({ length: pipeline }, () => work(all)),
+        ]);
+      } finally {
+        stop.abort();
+      }
+    },
+  };
 }

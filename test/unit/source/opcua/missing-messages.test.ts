@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { AgentError } from "../../../../src/core/errors.ts";
 import {
   FormerSubscription,
-  MissingMessages,
+  missingMessages,
   SequenceTracker,
 } from "../../../../src/source/opcua/publishing/missing-messages.ts";
 import { opcuaLink } from "../../../support/opcua-link.ts";
@@ -28,7 +28,7 @@ function openStory({ kept, next, refusal = "BadMessageNotAvailable" }: Story) {
   const clock = new ManualClock();
   const runtime = testRuntime({ clock });
   const tracker = new SequenceTracker(next);
-  const missing = new MissingMessages({
+  const missing = missingMessages({
     link,
     runtime,
     source: "line",
@@ -129,7 +129,7 @@ test("no message is requested when the next one is unknown, or the server keeps 
 });
 
 test("a former subscription is finished when it has ended and all its values are on disk", async () => {
-  const former = new FormerSubscription(7);
+  const former = new FormerSubscription();
   let isOver = false;
   void former.over.then(() => (isOver = true));
   const over = async () => {
@@ -137,23 +137,20 @@ test("a former subscription is finished when it has ended and all its values are
     return isOver;
   };
 
-  former.delivered({ subscription: 7, sequenceNumber: 1 });
-  former.delivered({ subscription: 7, sequenceNumber: 2 });
-  former.delivered({ subscription: 8, sequenceNumber: 3 });
-  former.acknowledged({ subscription: 7, sequenceNumber: 1 });
+  former.delivered(1);
+  former.delivered(2);
+  former.acknowledged(1);
   former.end();
   expect(await over()).toBe(false);
-  former.acknowledged({ subscription: 8, sequenceNumber: 2 });
-  expect(await over()).toBe(false);
-  former.acknowledged({ subscription: 7, sequenceNumber: 2 });
+  former.acknowledged(2);
   expect(await over()).toBe(true);
 });
 
 test("a former subscription without values is not finished before it has ended", async () => {
-  const former = new FormerSubscription(7);
+  const former = new FormerSubscription();
   let isOver = false;
   void former.over.then(() => (isOver = true));
-  former.acknowledged({ subscription: 7, sequenceNumber: 1 });
+  former.acknowledged(1);
   await Promise.resolve();
   expect(isOver).toBe(false);
 

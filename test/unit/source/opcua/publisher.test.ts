@@ -1,7 +1,7 @@
 import * as ua from "node-opcua-client";
 import { expect, test } from "vitest";
 import { AgentError } from "../../../../src/core/errors.ts";
-import { Publisher, type PublisherOptions } from "../../../../src/source/opcua/publishing/publisher.ts";
+import { openPublisher, type PublisherOptions } from "../../../../src/source/opcua/publishing/publisher.ts";
 import { bounded } from "../../../../src/source/opcua/session/client.ts";
 import type { Link } from "../../../../src/source/opcua/session/link.ts";
 import { eventually } from "../../../support/eventually.ts";
@@ -20,7 +20,7 @@ test("four requests wait at the server, and acknowledgements of an abandoned req
     return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
   });
   const stop = new AbortController();
-  const publisher = openPublisher(link);
+  const publisher = publisherOf(link);
   publisher.acknowledge({ subscription: 1, sequenceNumber: 7 });
   const running = publisher.run(stop.signal);
   await eventually(() => sent.length === 2);
@@ -41,7 +41,7 @@ test("a notification that cannot be decoded completely is lost, after the values
   );
   const stop = new AbortController();
   const log: string[] = [];
-  const publisher = openPublisher(link, {
+  const publisher = publisherOf(link, {
     deliver: async ({ sequenceNumber }) => void log.push(`${sequenceNumber}`),
     lost: (id) => log.push(`lost of ${id}`),
   });
@@ -61,16 +61,16 @@ test("a server that answers every Publish request with a time-out ends the conne
     if (++asked > 100) return new Promise(() => {});
     throw new AgentError("SOURCE_UNREACHABLE", "Publish: BadTimeout");
   });
-  const running = openPublisher(link, { runtime: testRuntime({ clock }) }).run(new AbortController().signal);
+  const running = publisherOf(link, { runtime: testRuntime({ clock }) }).run(new AbortController().signal);
   const ended = expect(running).rejects.toThrow("has published nothing for");
   for (let s = 0; s < 60; s++) await clock.advance(1_000);
   await ended;
   expect(asked).toBeLessThanOrEqual(100);
 });
 
-function openPublisher(link: Link, more: Partial<PublisherOptions> = {}): Publisher {
+function publisherOf(link: Link, more: Partial<PublisherOptions> = {}) {
   const counts = { publishingMs: 1_000, keepAliveCount: 10, lifetimeCount: 30 };
-  return new Publisher({
+  return openPublisher({
     link,
     runtime: testRuntime(),
     source: "line",
