@@ -11,13 +11,13 @@ import { poll, rereader } from "../monitoring/polling.ts";
 import { failureReading, type MonitoringFailure, refusedNodes } from "../monitoring/refused-nodes.ts";
 import { openAgain, pollingAdvice, type RetryOptions, retryFailures } from "../monitoring/retry.ts";
 import { unreadableNodes } from "../monitoring/unreadable.ts";
-import { Describing } from "../nodes/description.ts";
+import { describing } from "../nodes/description.ts";
 import type { Item } from "../nodes/items.ts";
 import { type Notification, unreportedOverflows } from "../publishing/notification.ts";
 import { openPublisher } from "../publishing/publisher.ts";
 import { subscriptionDetails } from "../publishing/publishing-group.ts";
 import { type Obtaining, shrinkMessages } from "../publishing/subscription.ts";
-import { type ServerProfile, SessionKeepAlive } from "../session/server-facts.ts";
+import { type ServerProfile, sessionKeepAlive } from "../session/server-facts.ts";
 import { type DataValueLike, type NotifiedValue, semanticsChanged, structureChanged } from "../types/reading.ts";
 import { notificationQueue } from "./notification-queue.ts";
 
@@ -53,8 +53,8 @@ export function opcuaSource(options: OpcuaSourceOptions) {
   const { time } = config.options;
   const common = { link, runtime, services, source: config.name };
   const notifications = notificationQueue(runtime, { source: config.name, time });
-  const describing = new Describing({ ...common, deliver: (each) => notifications.descriptions(each) });
-  const keepAlive = new SessionKeepAlive(common);
+  const descriptions = describing(services, runtime, (each) => notifications.descriptions(each));
+  const keepAlive = sessionKeepAlive(link, services, runtime);
   /** New subscriptions without a notification so far. The first is due after one publishing interval. */
   const awaitingFirst = new Set<number>();
 
@@ -120,7 +120,7 @@ export function opcuaSource(options: OpcuaSourceOptions) {
     }
     if (structureChanged(statuses)) structures.forget();
     if (semanticsChanged(statuses))
-      describing.add(items.filter((_, i) => semanticsChanged(values[i]?.statusCode.value ?? 0)));
+      descriptions.add(items.filter((_, i) => semanticsChanged(values[i]?.statusCode.value ?? 0)));
     reread.arrived(awaitingFirst.delete(id) ? monitoring.items(id) : items);
     await structures.learn(structured, signal);
     const acknowledge = async () => {
@@ -176,15 +176,15 @@ export function opcuaSource(options: OpcuaSourceOptions) {
 
   /** Descriptions precede values, unless the server is slow. */
   const describe = async (signal: AbortSignal) => {
-    describing.add([...monitoring.items(), ...monitoring.polled]);
+    descriptions.add([...monitoring.items(), ...monitoring.polled]);
     const patience = runtime.clock.sleep(describedWithinMs, signal).catch(() => {});
-    await Promise.race([describing.round(signal), patience]);
+    await Promise.race([descriptions.round(signal), patience]);
   };
 
   /** Runs all background tasks. A failed task ends the deliveries. Resolves when all tasks have ended. */
   const work = async (signal: AbortSignal) => {
     const added = (items: readonly Item[]) => {
-      describing.add(items);
+      descriptions.add(items);
       if (items.length > 0) notifications.forgetItems();
     };
     const forgotten = (items: readonly Item[]) => {
@@ -194,7 +194,7 @@ export function opcuaSource(options: OpcuaSourceOptions) {
     const works = [
       publisher?.run(signal),
       retryFailures({ tags, resolver, monitoring, forgotten, added, failed: reportFailures }, runtime, signal),
-      describing.run(signal),
+      descriptions.run(signal),
       reread.run(signal),
       poll(reading, () => monitoring.polled, signal),
       backfill.run(signal),

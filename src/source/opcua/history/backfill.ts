@@ -5,7 +5,7 @@ import type { TagGap } from "../../../core/source.ts";
 import { HandOver } from "../../../lib/flow/abort.ts";
 import { portableNodeId } from "../config/node-address.ts";
 import { type Item, partOf } from "../nodes/items.ts";
-import { GapFiller, type GapFillerOptions } from "./gap-filler.ts";
+import { type GapFillerOptions, gapFiller } from "./gap-filler.ts";
 import { type Cause, Gaps, type HistoryGap, tagGaps } from "./gaps.ts";
 import type { HistoryMemory } from "./history-memory.ts";
 
@@ -68,7 +68,7 @@ export function openBackfill(options: BackfillOptions) {
   const failures: HistoryGap<Item>[] = [];
   const handOver = new HandOver();
   const connected = options.runtime.clock.now();
-  const filler = new GapFiller(options, ({ key }) => {
+  const fill = gapFiller(options, ({ key }) => {
     if (gaps.close(key)) options.memory.closed(key);
   });
 
@@ -225,7 +225,7 @@ export function openBackfill(options: BackfillOptions) {
         for (;;) {
           await handOver.take(() => gaps.size > 0 || undefined, signal);
           await rest(settlingMs);
-          failures.push(...(await filler.fill(gaps.take(), signal)));
+          failures.push(...(await fill(gaps.take(), signal)));
         }
       };
       const saving = async () => {

@@ -83,43 +83,20 @@ interface LookedUpGap extends HistoryRange {
   found: boolean;
 }
 
-export class GapFiller {
-  readonly #options: GapFillerOptions;
-  readonly #batch: BatchSize;
-  /** Called once a gap is final and the values found are on disk. */
-  readonly #close: (gap: HistoryGap<Item>) => void;
+/** `closed`: called once a gap is final and the values found are on disk. */
+export function gapFiller(options: GapFillerOptions, closed: (gap: HistoryGap<Item>) => void) {
+  const { link, services, structures, runtime, source, maxGapMs, deliver } = options;
+  const { clock, log, metrics } = runtime;
+  const batch = new BatchSize(options.limit, 100);
+  // The interval bounds the times, so the agent's clock must not reject any.
+  const times: TimeOptions = { ...options.time, unusable: "keep" };
   /** Counts per item: reads of an incomplete history, and failed reads. */
-  readonly #tries = new Map<Item, { late: number; failed: number }>();
-
-  constructor(options: GapFillerOptions, close: (gap: HistoryGap<Item>) => void) {
-    this.#options = options;
-    this.#batch = new BatchSize(options.limit, 100);
-    this.#close = (gap) => {
-      this.#tries.delete(gap.item);
-      close(gap);
-    };
-  }
-
-  /** Returns the gaps to retry later. Rejects only if the link is lost or `signal` aborts. */
-  async fill(gaps: readonly HistoryGap<Item>[], signal: AbortSignal): Promise<readonly HistoryGap<Item>[]> {
-    const { log } = this.#options.runtime;
-    const looked = await this.#withHistory(gaps, signal).catch((error: unknown) => {
-      signal.throwIfAborted();
-      log.debug({ err: error }, "access levels cannot be read");
-      return undefined;
-    });
-    if (!looked) return gaps;
-    const { fillable, later } = looked;
-    const { readings, failed } = await this.#read(fillable, signal);
-    log.info({ gaps: gaps.length, asked: fillable.length, readings }, "gaps looked up in the server's history");
-    return [...later, ...failed];
-  }
+  const tries = new Map<Item, { late: number; failed: number }>();
 
   /** Divides the gaps into fillable ones and those whose access level is unknown. Ends those without a history. */
-  async #withHistory(gaps: readonly HistoryGap<Item>[], signal: AbortSignal) {
-    const { services, maxGapMs } = this.#options;
+  async function withHistory(gaps: readonly HistoryGap<Item>[], signal: AbortSignal) {
     if (maxGapMs === undefined) {
-      await this.#end(gaps, "backfill is off", signal);
+      await end(gaps, "backfill is off", signal);
       return { fillable: [], later: [] };
     }
     const levels = new Map<HistoryGap<Item>, DataValueLike | undefined>();
@@ -137,27 +114,26 @@ export class GapFiller {
       // Without an access level, HistoryRead itself decides.
       return name === "BadNodeIdUnknown" ? "none" : "fillable";
     });
-    await this.#end(parts.none ?? [], "no history", signal);
+    await end(parts.none ?? [], "no history", signal);
     return { fillable: parts.fillable ?? [], later: parts.later ?? [] };
   }
 
   /** Reports the final result of gaps, then closes them. `lost`: the reason; undefined: filled. */
-  async #end(gaps: readonly HistoryGap<Item>[], lost: string | undefined, signal: AbortSignal): Promise<void> {
+  async function end(gaps: readonly HistoryGap<Item>[], lost: string | undefined, signal: AbortSignal): Promise<void> {
     if (gaps.length === 0) return;
-    if (lost !== undefined) this.#unfilled(lost, gaps.length);
+    if (lost !== undefined) countUnfilled(lost, gaps.length);
     const outcomes = gaps.flatMap((gap) => tagGaps(gap, lost === undefined ? "filled" : "lost", lost ?? ""));
     const close = () => {
-      for (const gap of gaps) this.#close(gap);
+      for (const gap of gaps) {
+        tries.delete(gap.item);
+        closed(gap);
+      }
     };
-    await this.#options.deliver([], outcomes, close, signal);
+    await deliver([], outcomes, close, signal);
   }
 
-  async #read(gaps: readonly HistoryGap<Item>[], signal: AbortSignal) {
-    const { link, runtime, source, maxGapMs = 0, structures, deliver, time } = this.#options;
-    // The interval bounds the times, so the agent's clock must not reject any.
-    const times: TimeOptions = { ...time, unusable: "keep" };
-    const { clock, log, metrics } = runtime;
-    const earliest = epochMicros(clock.now() - maxGapMs * 1_000);
+  async function read(gaps: readonly HistoryGap<Item>[], signal: AbortSignal) {
+    const earliest = epochMicros(clock.now() - (maxGapMs ?? 0) * 1_000);
     const lookedUp = gaps.map((gap): LookedUpGap => {
       const { item, from, to } = gap;
       const since = epochMicros(Math.min(to, Math.max(from, earliest)));
@@ -168,7 +144,7 @@ export class GapFiller {
     const ranges = [...same.values()].flatMap((all) => all.slice(0, 1).map((range) => ({ ...range, all })));
     const failed: HistoryGap<Item>[] = [];
     let count = 0;
-    for await (const page of readHistory({ link, batch: this.#batch, clock }, ranges, signal)) {
+    for await (const page of readHistory({ link, batch, clock }, ranges, signal)) {
       const { range, values, over, error } = page;
       for (const looked of range.all) {
         const { gap, from, to } = looked;
@@ -189,12 +165,12 @@ export class GapFiller {
         count += readings.length;
         await deliver(readings, [], () => {}, signal);
         if (!over) continue;
-        const verdict = this.#verdict(looked, earliest, error);
+        const verdict = verdictOn(looked, earliest, error);
         if (verdict === "later") {
           failed.push(gap);
           log.debug({ err: error, address: gap.item.address }, "history cannot be read");
           // This delivery follows the last readings, so its acknowledgement covers them all.
-        } else await this.#end([gap], verdict, signal);
+        } else await end([gap], verdict, signal);
       }
     }
     metrics.counter(filled).add(count, { source });
@@ -202,35 +178,47 @@ export class GapFiller {
   }
 
   /** The reason why a gap stays incomplete. Undefined: it is filled. `later`: try again. */
-  #verdict(
+  function verdictOn(
     { gap, first, ended, found }: LookedUpGap,
     earliest: EpochMicros,
     error: Error | undefined,
   ): string | undefined {
     const { item, from, to, valueAtEnd } = gap;
-    const tries = this.#tries.get(item) ?? { late: 0, failed: 0 };
-    this.#tries.set(item, tries);
+    const tried = tries.get(item) ?? { late: 0, failed: 0 };
+    tries.set(item, tried);
     if (error) {
       const status = statusOf(error) ?? "failed";
       if (hopeless.includes(status)) return status;
       if (to < earliest) return "older than backfill.maxGap";
-      if (++tries.failed >= mostFailures && !away.includes(status)) return status;
-      this.#unfilled(status, 1);
+      if (++tried.failed >= mostFailures && !away.includes(status)) return status;
+      countUnfilled(status, 1);
       return "later";
     }
     // The last value is missing, so earlier ones may also be written late.
-    if (valueAtEnd && !ended && ++tries.late < mostAttempts) return "later";
+    if (valueAtEnd && !ended && ++tried.late < mostAttempts) return "later";
     if (from < earliest) return "older than backfill.maxGap";
     if (valueAtEnd && !found) return "the history has no value of this time";
-    const { serverStarted: started } = this.#options;
+    const { serverStarted: started } = options;
     // A server that keeps its history in memory lost what was before its start.
     if (started !== undefined && started > from && started < to && (first === undefined || first >= started))
       return "the server restarted and its history has nothing from before";
     return undefined;
   }
 
-  #unfilled(reason: string, gaps: number): void {
-    const { runtime, source } = this.#options;
-    runtime.metrics.counter(unfilled).add(gaps, { source, reason });
+  function countUnfilled(reason: string, gaps: number): void {
+    metrics.counter(unfilled).add(gaps, { source, reason });
   }
+
+  /** Fills gaps. Returns those to retry later. Rejects only if the link is lost or `signal` aborts. */
+  return async function fill(gaps: readonly HistoryGap<Item>[], signal: AbortSignal) {
+    const looked = await withHistory(gaps, signal).catch((error: unknown) => {
+      signal.throwIfAborted();
+      log.debug({ err: error }, "access levels cannot be read");
+      return undefined;
+    });
+    if (!looked) return gaps;
+    const { readings, failed } = await read(looked.fillable, signal);
+    log.info({ gaps: gaps.length, asked: looked.fillable.length, readings }, "gaps looked up in the server's history");
+    return [...looked.later, ...failed];
+  };
 }

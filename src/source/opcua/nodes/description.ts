@@ -126,45 +126,39 @@ function textOf(value: unknown): string | undefined {
   return typeof text === "string" && text !== "" ? text : undefined;
 }
 
-export interface DescribingOptions {
-  readonly services: Services;
-  readonly runtime: Runtime;
-  readonly deliver: (descriptions: readonly Description[]) => void;
-}
-
 /** Time to collect changed variables: changes often come together. */
 const gatherMs = 1_000;
 
 /** Describes all variables first, later those that are new or that the server reports as changed. */
-export class Describing {
-  readonly #options: DescribingOptions;
-  readonly #wanted = new Set<Item>();
-
-  constructor(options: DescribingOptions) {
-    this.#options = options;
-  }
-
-  add(items: Iterable<Item>): void {
-    for (const item of items) this.#wanted.add(item);
-  }
+export function describing(
+  services: Services,
+  { clock, log }: Runtime,
+  deliver: (descriptions: readonly Description[]) => void,
+) {
+  const wanted = new Set<Item>();
 
   /** Describes the added items. Never rejects: values are valid without descriptions. */
-  async round(signal: AbortSignal): Promise<void> {
-    const { services, runtime, deliver } = this.#options;
-    const items = [...this.#wanted];
-    this.#wanted.clear();
+  async function round(signal: AbortSignal): Promise<void> {
+    const items = [...wanted];
+    wanted.clear();
     try {
       const descriptions = await describe(services, items, signal);
       if (descriptions.length > 0) deliver(descriptions);
     } catch (error) {
-      if (!signal.aborted) runtime.log.warn({ err: error }, "the server does not describe its variables");
+      if (!signal.aborted) log.warn({ err: error }, "the server does not describe its variables");
     }
   }
 
-  async run(signal: AbortSignal): Promise<never> {
-    for (;;) {
-      await this.#options.runtime.clock.sleep(gatherMs, signal);
-      if (this.#wanted.size > 0) await this.round(signal);
-    }
-  }
+  return {
+    add(items: Iterable<Item>): void {
+      for (const item of items) wanted.add(item);
+    },
+    round,
+    async run(signal: AbortSignal): Promise<never> {
+      for (;;) {
+        await clock.sleep(gatherMs, signal);
+        if (wanted.size > 0) await round(signal);
+      }
+    },
+  };
 }

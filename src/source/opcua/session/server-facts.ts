@@ -101,42 +101,34 @@ const states = "running, failed, not configured, suspended, shutting down, being
 const mostOftenMs = 1_000;
 const leastOftenMs = 60_000;
 
-interface KeepAliveParts {
-  readonly link: Link;
-  readonly services: Services;
-  readonly runtime: Runtime;
-}
-
 /** Keeps an idle session alive and watches the server's state. */
-export class SessionKeepAlive {
-  readonly #parts: KeepAliveParts;
-  #state = 0;
-
-  constructor(parts: KeepAliveParts) {
-    this.#parts = parts;
-  }
-
-  /** Undefined while the server is running. */
-  get state(): string | undefined {
-    return this.#state === 0 ? undefined : (states[this.#state] ?? "unknown");
-  }
+export function sessionKeepAlive(link: Pick<Link, "session">, services: Services, runtime: Runtime) {
+  let last = 0;
+  const text = () => (last === 0 ? undefined : (states[last] ?? "unknown"));
 
   /** Reads the state often enough to keep the session alive, also without data. Ignores failed reads. */
-  async run(signal: AbortSignal): Promise<never> {
-    const { link, services, runtime } = this.#parts;
+  async function run(signal: AbortSignal): Promise<never> {
     // Some servers report a session timeout of zero.
     const everyMs = Math.min(leastOftenMs, Math.max(mostOftenMs, link.session.timeoutMs / 3 || leastOftenMs));
     for (;;) {
       const [answer] = await readValues(services, [nodes.state], signal).catch(() => []);
       signal.throwIfAborted();
       const state = answer?.value?.value;
-      if (typeof state === "number" && state !== this.#state) {
-        this.#state = state;
-        runtime.log.warn({ state: this.state ?? states[0] }, "the server's state has changed");
+      if (typeof state === "number" && state !== last) {
+        last = state;
+        runtime.log.warn({ state: text() ?? states[0] }, "the server's state has changed");
       }
       await runtime.clock.sleep(everyMs, signal);
     }
   }
+
+  return {
+    /** Undefined while the server is running. */
+    get state(): string | undefined {
+      return text();
+    },
+    run,
+  };
 }
 
 /** The redundant set as its server reports it (OPC 10000-4, 6.6.2). */

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { epochMicros } from "../../../../src/core/point.ts";
 import type { Reading, TagGap, TagId } from "../../../../src/core/source.ts";
 import { defaultTimeRule } from "../../../../src/lib/readings/device-time.ts";
-import { GapFiller } from "../../../../src/source/opcua/history/gap-filler.ts";
+import { gapFiller } from "../../../../src/source/opcua/history/gap-filler.ts";
 import type { Services } from "../../../../src/source/opcua/session/services.ts";
 import { opcuaItem } from "../../../support/opcua-item.ts";
 import { opcuaLink } from "../../../support/opcua-link.ts";
@@ -49,7 +49,7 @@ function filler(server: { level: object; accessLevel?: object; history?: ua.Stat
       target?.attributeId === ua.AttributeIds.AccessLevel ? (server.accessLevel ?? server.level) : server.level,
     ],
   } as unknown as Services; // the only part that is used
-  const made = new GapFiller(
+  const made = gapFiller(
     {
       link,
       services,
@@ -69,7 +69,7 @@ function filler(server: { level: object; accessLevel?: object; history?: ua.Stat
     () => {},
   );
   const fill = (...each: ReturnType<typeof gap>[]) =>
-    made.fill(each.length > 0 ? each : [gap()], new AbortController().signal);
+    made(each.length > 0 ? each : [gap()], new AbortController().signal);
   return {
     fill,
     readings,

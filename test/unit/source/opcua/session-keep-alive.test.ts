@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Link } from "../../../../src/source/opcua/session/link.ts";
-import { SessionKeepAlive } from "../../../../src/source/opcua/session/server-facts.ts";
+import { sessionKeepAlive } from "../../../../src/source/opcua/session/server-facts.ts";
 import type { Services } from "../../../../src/source/opcua/session/services.ts";
 import { testRuntime } from "../../../support/runtime.ts";
 
@@ -28,7 +28,7 @@ test("a session is used three times within its timeout, and the server's state i
   } as unknown as Services; // the only part that is used
   const link = { session: { timeoutMs: 12_000 } } as unknown as Link; // the only part that is used
   const runtime = testRuntime({ clock });
-  const keepAlive = new SessionKeepAlive({ link, services, runtime });
+  const keepAlive = sessionKeepAlive(link, services, runtime);
   await expect(keepAlive.run(stop.signal)).rejects.toThrow("enough");
   expect(naps).toEqual([4_000, 4_000, 4_000, 4_000]);
   expect(said).toEqual([undefined, "shutting down", "shutting down", undefined]);
