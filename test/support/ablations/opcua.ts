@@ -199,7 +199,7 @@ export const opcuaAblations: readonly Ablation[] = [
   },
   {
     safeguard: "creating a monitored item for a tag that none was created for, which gives its first value",
-    file: "source/opcua/monitoring/sharing.ts",
+    file: "source/opcua/monitoring/subscription-items.ts",
     code: "waiting.get(`${key}\\n${part}`)?.shift() ?? []);",
     without: "waiting.get(`${key}\\n${part}`)?.splice(0) ?? []);",
     test: "unit/source/opcua/sharing.test.ts",
@@ -213,7 +213,7 @@ export const opcuaAblations: readonly Ablation[] = [
   },
   {
     safeguard: "asking for smaller messages only where each value can be read",
-    file: "source/opcua/monitoring/unreadable.ts",
+    file: "source/opcua/monitoring/retry.ts",
     code: "else if (isShrinkingDue) await shrink(signal);",
     without: "if (isShrinkingDue) await shrink(signal);",
     test: "unit/source/opcua/unreadable.test.ts",

@@ -12,8 +12,7 @@ import { certificateIn, described, isCalled, thumbprintOf } from "../certificate
 import { portableNodeId } from "../config/node-address.ts";
 import { type OpcuaOptions, opcuaOptions } from "../config/options.ts";
 import { describe } from "../nodes/description.ts";
-import { assertReachable } from "../session/client.ts";
-import { discover, verifyServer } from "../session/discovery.ts";
+import { assertReachable, discover, verifyServer } from "../session/client.ts";
 import { chooseEndpoint, isSecure, loginsOf, passwordInClear, securityOf, weaknessOf } from "../session/endpoint.ts";
 import { openLink } from "../session/link.ts";
 import { identityOf } from "../session/login.ts";

@@ -9,8 +9,7 @@ import { type Backfill, type BackfillOptions, openBackfill } from "../history/ba
 import type { HistoryMemory } from "../history/history-memory.ts";
 import { poll, rereader } from "../monitoring/polling.ts";
 import { failureReading, type MonitoringFailure, refusedNodes } from "../monitoring/refused-nodes.ts";
-import { openAgain, pollingAdvice, type RetryOptions, retryFailures } from "../monitoring/retry.ts";
-import { unreadableNodes } from "../monitoring/unreadable.ts";
+import { openAgain, pollingAdvice, type RetryOptions, retryFailures, unreadableNodes } from "../monitoring/retry.ts";
 import { describing } from "../nodes/description.ts";
 import type { Item } from "../nodes/items.ts";
 import { type Notification, unreportedOverflows } from "../publishing/notification.ts";

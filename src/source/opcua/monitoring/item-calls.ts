@@ -1,9 +1,12 @@
 // Service calls for monitored items in batches.
 import type { Item } from "../nodes/items.ts";
 import type { Link } from "../session/link.ts";
+import type { SubscriptionRecord } from "../session/resumption.ts";
 import { attributes, type BatchSize, inBatches } from "../session/services.ts";
 import { orRefused } from "../stack/failure.ts";
-import type { Entry } from "./sharing.ts";
+
+/** Client handle, server's id, key, queue size on the server, parts of the node that it is monitored for. */
+export type Entry = SubscriptionRecord["items"][number];
 
 export interface ItemCalling {
   readonly link: Link;

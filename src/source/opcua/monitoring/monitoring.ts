@@ -6,8 +6,7 @@ import type { Former, Subscription } from "../publishing/subscription.ts";
 import type { Resumption, SubscriptionRecord } from "../session/resumption.ts";
 import type { NotifiedValue } from "../types/reading.ts";
 import { type MonitoringFailure, monitoringFailure } from "./refused-nodes.ts";
-import { alike, formerItems } from "./sharing.ts";
-import { SubscriptionItems, type SubscriptionItemsOptions } from "./subscription-items.ts";
+import { alike, formerItems, SubscriptionItems, type SubscriptionItemsOptions } from "./subscription-items.ts";
 
 export interface MonitoringOptions extends SubscriptionItemsOptions {
   readonly resumption: Pick<Resumption, "remember">;

@@ -1,10 +1,12 @@
-// Once a minute, monitors again what the server refused, as a program may be loaded, a device switched on, or a node
-// created, and what it has forgotten, as after an internal restart.
+// Finds the nodes whose values make any answer fail. Once a minute, monitors again what the server refused, as a program
+// may be loaded, a device switched on, or a node created, and what it has forgotten, as after an internal restart.
 import { AgentError } from "../../../core/errors.ts";
-import type { Runtime } from "../../../core/runtime.ts";
+import type { Logger, Runtime } from "../../../core/runtime.ts";
 import type { TagId } from "../../../core/source.ts";
 import { type Item, type Resolver, resolveTags, type Tag } from "../nodes/items.ts";
 import { addNamespaces } from "../session/server-facts.ts";
+import { isTooLarge } from "../stack/failure.ts";
+import type { DataValueLike } from "../types/reading.ts";
 import { Unreadable } from "../types/value.ts";
 import type { Monitoring } from "./monitoring.ts";
 import { readItems } from "./polling.ts";
@@ -114,4 +116,42 @@ export function pollingAdvice(
   if (crowdedOut > 0)
     return `${tags(crowdedOut)}, which misses changes between two polls: the server monitors no more items (BadTooManyMonitoredItems); raise its limit or read fewer tags`;
   return undefined;
+}
+
+export interface UnreadableOptions {
+  readonly monitoring: Pick<Monitoring, "refuse" | "items">;
+  readonly log: Logger;
+  /** Reads items soon. `refused` takes back those that are waiting for it. */
+  readonly reread: (items: readonly Item[]) => void;
+  readonly refused: (items: Iterable<Item>) => void;
+  /** Asks for smaller messages. Rejects with `SOURCE_*` if the connection fails. */
+  readonly shrink: (signal: AbortSignal) => Promise<void>;
+}
+
+/**
+ * Finds the nodes whose values make any answer fail, since they are too large or cannot be decoded, so that they cost no
+ * other node.
+ */
+export function unreadableNodes({ monitoring, log, reread, refused, shrink }: UnreadableOptions) {
+  let isShrinkingDue = false;
+
+  return {
+    /** A notification message could not be received. Either one of its values alone is the cause, or their sum. */
+    message(error: unknown): void {
+      log.warn({ err: error }, "a notification of the server cannot be received");
+      isShrinkingDue ||= isTooLarge(error);
+      reread(monitoring.items());
+    },
+    /** Looks for unreadable nodes in the results of a read. Rejects with `SOURCE_*` if the connection fails. */
+    async examine(read: readonly (readonly [Item, DataValueLike])[], signal: AbortSignal): Promise<void> {
+      const reasons = new Map<Item, string>();
+      for (const [item, { value }] of read)
+        if (value?.value instanceof Unreadable) reasons.set(item, value.value.reason);
+      for (const [{ address }, reason] of reasons) log.warn({ address, reason }, "a node cannot be read");
+      refused(reasons.keys());
+      if (reasons.size > 0) await monitoring.refuse(reasons, signal);
+      else if (isShrinkingDue) await shrink(signal);
+      isShrinkingDue = false;
+    },
+  };
 }

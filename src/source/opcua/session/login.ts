@@ -6,8 +6,7 @@ import { fileProblem } from "../../../lib/files/paths.ts";
 import type { OpcuaOptions } from "../config/options.ts";
 import { ownFiles, refusal } from "../stack/failure.ts";
 import type { Stack, Ua } from "../stack/stack.ts";
-import type { LinkOptions } from "./client.ts";
-import { isDirect, loginNeed } from "./discovery.ts";
+import { isDirect, type LinkOptions, loginNeed } from "./client.ts";
 import { chooseEndpoint, loginNeedsCertificate, loginToken, securityOf } from "./endpoint.ts";
 import type { SessionRecord } from "./resumption.ts";
 

@@ -1,6 +1,6 @@
 import { writeFile } from "node:fs/promises";
 import { expect, test } from "vitest";
-import { monitoredFor } from "../../../../src/source/opcua/monitoring/sharing.ts";
+import { monitoredFor } from "../../../../src/source/opcua/monitoring/subscription-items.ts";
 import { openResumption } from "../../../../src/source/opcua/session/resumption.ts";
 import { opcuaItem } from "../../../support/opcua-item.ts";
 import { expectMode } from "../../../support/platform.ts";

@@ -1,7 +1,7 @@
 // Which server of a redundant set is used.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { chooseServer, holdMs, type ServiceLevel } from "../../../../src/source/opcua/redundancy/service-level.ts";
+import { chooseServer, holdMs, type ServiceLevel } from "../../../../src/source/opcua/redundancy/redundant-set.ts";
 import { runs } from "../../../support/property.ts";
 
 const long = 10 * holdMs;

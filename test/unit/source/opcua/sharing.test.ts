@@ -7,7 +7,7 @@ import {
   keyOf,
   monitoredFor,
   restored,
-} from "../../../../src/source/opcua/monitoring/sharing.ts";
+} from "../../../../src/source/opcua/monitoring/subscription-items.ts";
 import type { Item } from "../../../../src/source/opcua/nodes/items.ts";
 import { opcuaItem } from "../../../support/opcua-item.ts";
 

@@ -2,7 +2,7 @@
 import * as ua from "node-opcua-client";
 import { expect, test } from "vitest";
 import { AgentError } from "../../../../src/core/errors.ts";
-import { unreadableNodes } from "../../../../src/source/opcua/monitoring/unreadable.ts";
+import { unreadableNodes } from "../../../../src/source/opcua/monitoring/retry.ts";
 import type { Item } from "../../../../src/source/opcua/nodes/items.ts";
 import { shrinkMessages } from "../../../../src/source/opcua/publishing/subscription.ts";
 import { Services } from "../../../../src/source/opcua/session/services.ts";
