@@ -1,8 +1,13 @@
 // The sources of an agent, and changes to them while the others keep running. Each has its mapping, pipeline and monitor.
 
 import { join } from "node:path";
-import { ambiguitiesOf, type ConfiguredSource, type SourceChanges, sourceChanges } from "../config/format/config.ts";
-import { sourceAddress } from "../config/source-address.ts";
+import {
+  ambiguitiesOf,
+  type ConfiguredSource,
+  type SourceChanges,
+  sourceAddress,
+  sourceChanges,
+} from "../config/format/config.ts";
 import type { PointBuffer } from "../core/buffer.ts";
 import type { EpochMicros } from "../core/point.ts";
 import type { Clock, Runtime } from "../core/runtime.ts";

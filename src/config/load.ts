@@ -7,8 +7,7 @@ import type { Secret } from "../core/secret.ts";
 import { fileProblem } from "../lib/files/paths.ts";
 import { isLoopback, leavesMachine } from "../lib/network/listen.ts";
 import { drivers as allDrivers } from "../source/registry.ts";
-import type { Environment } from "./files/environment.ts";
-import { dataDirOf, nameOf, readTextFile } from "./files/environment.ts";
+import { dataDirOf, type Environment, nameOf, readTextFile } from "./files/environment.ts";
 import { readIncludes } from "./files/include.ts";
 import { replaceReferences } from "./files/references.ts";
 import { readTables } from "./files/tag-table.ts";
@@ -19,10 +18,8 @@ import { checkNode, nodeAt, unknownKey, warnLiteralSecrets } from "./nodes/check
 import { type ConfigIssue, Issues } from "./nodes/issue.ts";
 import { type ConfigNode, childNode, type MapEntry, type MapNode, type ScalarNode } from "./nodes/node.ts";
 import { shownValues } from "./nodes/shown-values.ts";
-import { mapsOf } from "./sources/expand.ts";
-import { type Fields, pick } from "./sources/layers.ts";
-import type { Claims, RefusedTags } from "./sources/source-config.ts";
-import { checkSource } from "./sources/source-config.ts";
+import { type Fields, mapsOf, pick } from "./sources/expand.ts";
+import { type Claims, checkSource, type RefusedTags } from "./sources/source-config.ts";
 
 /**
  * Loads `file` (relative to `environment.cwd`). Rejects with `CONFIG_INVALID`; see `configIssues`. `claims`: those of
@@ -192,16 +189,6 @@ function checkFile(
   if (!checked) return undefined;
   const { version: _version, agent, service, ...rest } = checked;
   const place = (...path: readonly string[]) => nodeAt(root, ["service", ...path]) ?? root;
-  const warnInClear = (at: Parameters<Issues["warn"]>[0], urls: readonly string[], exposed: string, remedy: string) => {
-    if (urls.some((url) => /^(http|nats):/i.test(url) && leavesMachine(url)))
-      issues.warn(at, `is not encrypted: ${exposed} can be read by anyone on the network`, remedy);
-  };
-  warnInClear(
-    place("url"),
-    [service.url],
-    "the credentials and all values",
-    "https:// where the service offers it, with caFile where its authority is your own",
-  );
   if (service.confirmation === "status")
     issues.warn(
       place("confirmation"),
@@ -214,33 +201,43 @@ function checkFile(
       "is empty: the service will refuse it",
       "what it refers to holds nothing yet",
     );
-  const { http, otlp, cluster } = rest;
-  if (otlp && Object.keys(otlp.headers).length > 0)
-    warnInClear(
-      nodeAt(root, ["otlp", "url"]) ?? root,
-      [otlp.url],
-      "the headers, metrics and log lines",
-      "https:// where the collector offers it, with caFile where its authority is your own",
-    );
-  if (cluster?.password && !cluster.tls)
-    warnInClear(
-      nodeAt(root, ["cluster", "servers"]) ?? root,
-      cluster.servers,
-      "the password and all values",
-      "tls:// where the servers offer it, with tls.caFile where their authority is your own",
-    );
-  if (!http.tls && (http.readToken ?? http.token) && !isLoopback(http.listen.host))
-    issues.warn(
-      nodeAt(root, ["http", "listen"]) ?? root,
-      "is not encrypted: tokens and all values can be read by anyone on the network",
-      "http.tls with a certificate of this agent",
-    );
+  warnOfClearText(checked, root, issues);
   const dataDir = dataDirOf(agent.dataDir, file, environment);
   const named = z.strictObject({ ...sections, defaults: cascadedOptions.optional() });
   const values = shownValues([named], pick(root, Object.keys(named.shape)), "", {
     agent: { name: agentName, dataDir },
   });
   return { ...rest, agent: { ...agent, name: agentName, dataDir }, service, sources, values };
+}
+
+/** Warns of each connection over which secrets leave the machine without encryption. */
+function warnOfClearText(
+  { service, http, otlp, cluster }: Pick<Config, "service" | "http" | "otlp" | "cluster">,
+  root: MapNode,
+  issues: Issues,
+): void {
+  const inClear = (urls: readonly string[]) => urls.some((url) => /^(http|nats):/i.test(url) && leavesMachine(url));
+  const https = (whose: string) => `https:// where the ${whose} offers it, with caFile where its authority is your own`;
+  const servers = "tls:// where the servers offer it, with tls.caFile where their authority is your own";
+  const hasHeaders = otlp !== undefined && Object.keys(otlp.headers).length > 0;
+  const isPageOpen = !http.tls && (http.readToken ?? http.token) !== undefined && !isLoopback(http.listen.host);
+  for (const [path, isExposed, exposed, remedy] of [
+    [["service", "url"], inClear([service.url]), "the credentials and all values", https("service")],
+    [["otlp", "url"], hasHeaders && inClear([otlp.url]), "the headers, metrics and log lines", https("collector")],
+    [
+      ["cluster", "servers"],
+      cluster?.password && !cluster.tls && inClear(cluster.servers),
+      "the password and all values",
+      servers,
+    ],
+    [["http", "listen"], isPageOpen, "tokens and all values", "http.tls with a certificate of this agent"],
+  ] as const)
+    if (isExposed)
+      issues.warn(
+        nodeAt(root, path) ?? root,
+        `is not encrypted: ${exposed} can be read by anyone on the network`,
+        remedy,
+      );
 }
 
 /** The `defaults`, validated even if no tag uses them. */

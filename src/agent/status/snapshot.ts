@@ -1,7 +1,6 @@
 // Combines the state of the parts into one `Status`.
-import type { Config, ConfiguredSource } from "../../config/format/config.ts";
+import { type Config, type ConfiguredSource, sourceAddress } from "../../config/format/config.ts";
 import type { Position } from "../../config/nodes/node.ts";
-import { sourceAddress } from "../../config/source-address.ts";
 import type { BufferStats } from "../../core/buffer.ts";
 import type { OtherFormat } from "../../core/commissioning.ts";
 import type { EpochMicros } from "../../core/point.ts";

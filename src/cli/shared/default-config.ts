@@ -1,8 +1,8 @@
 // Default places of the configuration: the environment variable, the working directory, the packaged path.
 import { accessSync, constants } from "node:fs";
 import { resolve } from "node:path";
-import type { Environment } from "../../config/files/environment.ts";
-import { packaged } from "../../config/files/environment.ts";
+import { type Environment, packaged } from "../../config/files/environment.ts";
+import { attempt } from "../../lib/flow/attempt.ts";
 
 export const localConfig = "tagferry.yaml";
 export const defaultPlaces = `$TAGFERRY_CONFIG, ./${localConfig}, ${packaged.config}`;
@@ -26,18 +26,13 @@ function givenConfig({ variables, cwd }: Place): string | undefined {
 }
 
 function isThere(file: string, mode: number): boolean {
-  try {
-    accessSync(file, mode);
-    return true;
-  } catch {
-    return false;
-  }
+  return attempt(() => [accessSync(file, mode)]) !== undefined;
 }
 
 /** The configuration of `tagferry run -c FILE`. Undefined: other arguments, which commander must parse. */
 export function parseRunShortcut(
   [command, option, file, ...more]: readonly string[],
-  environment: Pick<Environment, "variables" | "cwd">,
+  environment: Place,
 ): string | undefined {
   if (command !== "run" || more.length > 0) return undefined;
   if (option === undefined) return defaultConfig(environment);

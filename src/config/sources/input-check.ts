@@ -1,9 +1,11 @@
-// Checks the Input ID of a tag: its placeholders are filled, its characters are valid, and no other tag uses it.
+// Checks of a tag beyond its schema. Its Input ID: placeholders are filled, characters are valid, no other tag uses it.
+// Its metadata and dead band: names are filled, states are numbered, a share has a range.
+import type { Driver } from "../../core/driver.ts";
 import { isInputId } from "../../core/point.ts";
 import { literals, placeholders } from "../../mapping/input-template.ts";
 import type { TagRule } from "../../mapping/options.ts";
 import type { Issues, Place } from "../nodes/issue.ts";
-import { type ConfigNode, childNode, type ScalarNode } from "../nodes/node.ts";
+import { type ConfigNode, childNode, type MapNode, type ScalarNode } from "../nodes/node.ts";
 import { joinNames, nearest } from "../nodes/suggest.ts";
 import type { ExpandedTag } from "./expand.ts";
 
@@ -127,6 +129,16 @@ export function checkStates({ fields }: ExpandedTag, { type, enumValues }: TagRu
       `gives two states the name ${JSON.stringify(twice)}; where the device sends it as text, the last of them is stored`,
       "values: { ... } says which number a text stands for",
     );
+}
+
+export function checkPercent({ report, valid }: TagRule, fields: MapNode, driver: Driver, issues: Issues): void {
+  if (report === undefined || report === "off" || typeof report.deadband === "number") return;
+  if (driver.ranges === true || (valid?.min !== undefined && valid.max !== undefined)) return;
+  issues.error(
+    childNode(childNode(fields, "report"), "deadband") ?? fields,
+    "is a share of a range that is not known",
+    `write valid: { min: ..., max: ... } on the tag, or the dead band as a number: ${driver.type} devices state no range`,
+  );
 }
 
 function scalarsIn(node: ConfigNode | undefined): readonly ScalarNode[] {

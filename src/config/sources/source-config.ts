@@ -11,11 +11,17 @@ import type { Issues, Place } from "../nodes/issue.ts";
 import { type ConfigNode, childNode, type MapNode } from "../nodes/node.ts";
 import { type ShownValue, shownValues } from "../nodes/shown-values.ts";
 import { joinNames, suggestion } from "../nodes/suggest.ts";
-import { cascadedOfSource, type ExpandedTag, type ExpandParts, expandTags, sourceKeys, tagNames } from "./expand.ts";
-import { checkInput, checkSignalTexts, checkStates, type UsedInputs } from "./input-check.ts";
-import { pick } from "./layers.ts";
-import { SharedParts } from "./shared-parts.ts";
-import { TagPlaces } from "./tag-places.ts";
+import {
+  cascadedOfSource,
+  type ExpandedTag,
+  type ExpandParts,
+  expandTags,
+  pick,
+  sourceKeys,
+  tagNames,
+} from "./expand.ts";
+import { checkInput, checkPercent, checkSignalTexts, checkStates, type UsedInputs } from "./input-check.ts";
+import { SharedParts, TagPlaces } from "./tag-places.ts";
 
 interface SourceParts extends Omit<ExpandParts, "driver"> {
   readonly drivers: readonly Driver[];
@@ -248,16 +254,6 @@ function usedNames(
   const descriptive = captured.filter((name) => texts.has(name) && !inInput.includes(name));
   const fills = captured.filter((name) => texts.has(name) || inInput.includes(name));
   return { fills, ...(descriptive.length > 0 && { descriptive }) };
-}
-
-function checkPercent({ report, valid }: TagRule, fields: MapNode, driver: Driver, issues: Issues): void {
-  if (report === undefined || report === "off" || typeof report.deadband === "number") return;
-  if (driver.ranges === true || (valid?.min !== undefined && valid.max !== undefined)) return;
-  issues.error(
-    childNode(childNode(fields, "report"), "deadband") ?? fields,
-    "is a share of a range that is not known",
-    `write valid: { min: ..., max: ... } on the tag, or the dead band as a number: ${driver.type} devices state no range`,
-  );
 }
 
 /** Tags that a device refused, by source. */

@@ -1,9 +1,8 @@
 // The device that is browsed: a typed address, or a source of a configuration with its access options. Also what a person
 // must decide before the first connection to a typed address; `init` asks the same.
 import { resolve } from "node:path";
-import type { Config } from "../../config/format/config.ts";
+import { type Config, sourceAddress } from "../../config/format/config.ts";
 import { joinNames } from "../../config/nodes/suggest.ts";
-import { sourceAddress } from "../../config/source-address.ts";
 import type { BrowseTarget, KnownCertificate, OfferedEndpoint } from "../../core/commissioning.ts";
 import type { Driver } from "../../core/driver.ts";
 import { AgentError } from "../../core/errors.ts";

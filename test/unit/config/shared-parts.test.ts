@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { SharedParts } from "../../../src/config/sources/shared-parts.ts";
+import { SharedParts } from "../../../src/config/sources/tag-places.ts";
 
 test("equal members share one object, and no value changes", () => {
   const shared = new SharedParts();

@@ -1,6 +1,6 @@
 // The address of a source that the status shows.
 import { expect, test } from "vitest";
-import { sourceAddress } from "../../../src/config/source-address.ts";
+import { sourceAddress } from "../../../src/config/format/config.ts";
 import { head, load, withPassword } from "../../support/config.ts";
 
 test("the address of a source is shown as configured, whatever its driver makes of it", async () => {
