@@ -1,8 +1,9 @@
 // A simulated hall: an MQTT broker (aedes) with login and sessions, and a client that publishes JSON with QoS 1.
-import { type AddressInfo, createServer } from "node:net";
+import { createServer } from "node:net";
 import type { Runtime } from "../core/runtime.ts";
 import { orAbort } from "../lib/flow/abort.ts";
 import { repeat, waitUntil } from "../lib/flow/repeat.ts";
+import { listen } from "../lib/network/listen.ts";
 import { type DeviceOptions, inputId, type SimulatedDevice, stopWait } from "./device.ts";
 
 export const mqttLogin = { username: "gateway", password: "demo" };
@@ -29,14 +30,14 @@ export async function openMqttDevice(
   const server = createServer((socket) => {
     broker.handle(socket);
   });
-  await orAbort(new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve)), signal);
+  const host = "127.0.0.1";
+  const port = await orAbort(listen(server, { host, port: 0 }, "simulated broker"), signal);
   opening.defer(async () => {
     const closed = new Promise<void>((resolve) => server.close(() => resolve()));
     await new Promise<void>((resolve) => broker.close(() => resolve()));
     await closed;
   });
-  const { port } = server.address() as AddressInfo;
-  const url = `mqtt://127.0.0.1:${port}`;
+  const url = `mqtt://${host}:${port}`;
 
   // Messages that the agent has not acknowledged, by topic and payload.
   const unacknowledged = new Set<string>();
@@ -50,7 +51,7 @@ export async function openMqttDevice(
   });
 
   // Not as a URL: mqtt.js would use `url.parse`, for which Node prints a warning.
-  const place = { protocol: "mqtt", host: "127.0.0.1", port } as const;
+  const place = { protocol: "mqtt", host, port } as const;
   const publisher = await orAbort(connectAsync({ ...place, ...mqttLogin, clientId: publisherId }), signal);
   // It reconnects automatically. Without a listener, an error would end the process.
   publisher.on("error", (error) => runtime.log.warn({ err: error }, "simulated hall lost its broker"));

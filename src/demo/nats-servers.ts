@@ -4,6 +4,7 @@ import { accessSync, constants } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { delimiter, join } from "node:path";
 import { AgentError } from "../core/errors.ts";
+import { attempt } from "../lib/flow/attempt.ts";
 import { onFreePorts } from "./free-ports.ts";
 
 interface DemoServer {
@@ -22,14 +23,7 @@ const host = "127.0.0.1";
 /** The program to start. Rejects with `PACKAGE_MISSING` if `named` cannot be run, or if there is none in `path`. */
 export function natsServerProgram(named: string | undefined, path: string): string {
   const candidates = named === undefined ? path.split(delimiter).map((folder) => join(folder, "nats-server")) : [named];
-  const program = candidates.find((file) => {
-    try {
-      accessSync(file, constants.X_OK);
-      return true;
-    } catch {
-      return false;
-    }
-  });
+  const program = candidates.find((file) => attempt(() => [accessSync(file, constants.X_OK)]));
   if (program !== undefined) return program;
   throw new AgentError(
     "PACKAGE_MISSING",

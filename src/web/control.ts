@@ -1,11 +1,16 @@
-// Authorises changes and confidential requests by token. Requests from pages of other origins are refused.
-import type { IncomingMessage } from "node:http";
+// Changes and confidential requests: authorises them by token, and answers them. Requests from pages of other origins are
+// refused.
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { isIP } from "node:net";
 import type { LogLines } from "../agent/log/log.ts";
 import type { ShownConfig } from "../config/format/config.ts";
+import type { Runtime } from "../core/runtime.ts";
 import type { Secret } from "../core/secret.ts";
 import type { Discover } from "../discover/discover.ts";
+import { attempt } from "../lib/flow/attempt.ts";
+import { bytesOf } from "../lib/flow/bytes-of.ts";
 import { sameText } from "../lib/text/without-secrets.ts";
+import { answerJson, end } from "./answer.ts";
 import { hasChanged, viewConfig, viewLines } from "./config-view.ts";
 
 export interface Control {
@@ -39,7 +44,7 @@ interface Command {
 }
 
 /** What takes a token, by path. */
-export const commands: ReadonlyMap<string, Command> = new Map<string, Command>([
+const commands: ReadonlyMap<string, Command> = new Map<string, Command>([
   ["/api/reload", { method: "POST", answer: ({ reload }) => reload() }],
   ["/api/plan", { method: "GET", answer: ({ plan }) => plan?.() }],
   ["/api/rejects/retry", { method: "POST", answer: ({ retryRejects }) => retryRejects() }],
@@ -78,7 +83,43 @@ export const commands: ReadonlyMap<string, Command> = new Map<string, Command>([
   ],
 ]);
 
-export interface Denial {
+export function isControl(path: string): boolean {
+  return commands.has(path) || path.startsWith(discoverPrefix);
+}
+
+/** Delay of the response to a wrong token, in milliseconds. */
+export const guessedMs = 1_000;
+
+/** Answers a request for which `isControl` holds, if its token authorises it. */
+export async function answerControl(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { pathname: path, searchParams }: URL,
+  control: Control,
+  runtime: Runtime,
+): Promise<void> {
+  const { method = "POST", answer, isRepeated } = commands.get(path) ?? {};
+  if (request.method !== method) {
+    response.setHeader("allow", method);
+    return answerJson(response, 405, { ok: false, reason: `only ${method}` });
+  }
+  const denied = denial(request, control);
+  if (denied) {
+    runtime.log.warn({ part: "web", path, from: request.socket.remoteAddress, status: denied.status }, "refused");
+    if (denied.guessed) await runtime.clock.sleep(guessedMs, new AbortController().signal);
+    return answerJson(response, denied.status, denied.body);
+  }
+  if (path.startsWith(discoverPrefix)) return await answerDiscover(request, response, path, control.discover);
+  if (!isRepeated?.(searchParams))
+    runtime.log.info({ part: "web", path, from: request.socket.remoteAddress }, "authenticated request");
+  const result = await answer?.(control, searchParams);
+  if (typeof result === "string") return end(response, 200, "application/x-ndjson", result);
+  if (typeof result !== "object" || result === null)
+    return answerJson(response, 404, { ok: false, reason: "not offered" });
+  return answerJson(response, "ok" in result && result.ok === false ? 422 : 200, result);
+}
+
+interface Denial {
   readonly status: 401 | 403 | 415;
   readonly body: { readonly ok: false; readonly reason: string; readonly tokenFile?: string };
   /** An invalid token was sent. */
@@ -86,7 +127,7 @@ export interface Denial {
 }
 
 /** Why this request is refused; undefined: it is authorised. The Host header was checked before. */
-export function denial(request: IncomingMessage, { tokens, tokenFile }: Control): Denial | undefined {
+function denial(request: IncomingMessage, { tokens, tokenFile }: Control): Denial | undefined {
   const { origin, host = "", authorization } = request.headers;
   const site = request.headers["sec-fetch-site"];
   if (site !== undefined && site !== "same-origin" && site !== "none")
@@ -141,4 +182,34 @@ export function isAllowedHost(header: string | undefined, listenHost: string, al
 function hostOf(header: string): string | undefined {
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:/@\s[\]]+))(?::\d{1,5})?$/.exec(header);
   return (match?.[1] ?? match?.[2])?.toLowerCase();
+}
+
+const discoverPrefix = "/api/discover/";
+/** Several thousand chosen nodes. */
+const mostBytes = 4 * 2 ** 20;
+
+/** Reads a bounded body. The work ends when the client closes the connection. */
+async function answerDiscover(
+  request: IncomingMessage,
+  response: ServerResponse,
+  path: string,
+  discover: Pick<Discover, "answer"> | undefined,
+): Promise<void> {
+  if (!discover)
+    return answerJson(response, 404, {
+      ok: false,
+      reason: "this agent adds no tags from its page, like a demo with a duration",
+    });
+  const left = new AbortController();
+  response.once("close", () => left.abort(new Error("the client has closed the connection")));
+  const bytes = await bytesOf(request as AsyncIterable<Buffer>, mostBytes);
+  if (!bytes) {
+    // The rest of the body is not read.
+    response.setHeader("connection", "close");
+    return answerJson(response, 413, { ok: false, reason: `a request may have ${mostBytes} bytes` });
+  }
+  const body: unknown = attempt(() => JSON.parse(bytes.toString("utf8")));
+  if (body === undefined) return answerJson(response, 400, { ok: false, reason: "the body is not JSON" });
+  const { status, body: answer } = await discover.answer(path.slice(discoverPrefix.length), body, left.signal);
+  if (!response.destroyed) answerJson(response, status, answer);
 }

@@ -12,13 +12,11 @@ import { repeat } from "../lib/flow/repeat.ts";
 import { http } from "../lib/network/http.ts";
 import { hostInUrl, listen } from "../lib/network/listen.ts";
 import { answerJson, end, start } from "./answer.ts";
-import { type Control, commands, denial, hasReadToken, isAllowedHost, isLocal } from "./control.ts";
+import { answerControl, type Control, guessedMs, hasReadToken, isAllowedHost, isControl, isLocal } from "./control.ts";
 import { configFileFor, type DetailOptions, openDetails, RecentValues } from "./details.ts";
-import { answerDiscover, isDiscover } from "./discover-requests.ts";
-import { intervalOf, streamViews, viewOf, viewOfPart } from "./events.ts";
 import { figureHistory, History, historyStepMs, sampleOf } from "./history.ts";
 import { loadPages } from "./pages.ts";
-import { isPlain, parseTagQuery, type TagQuery } from "./tag-view.ts";
+import { intervalOf, isPlain, parseTagQuery, streamViews, type TagQuery, viewOf, viewOfPart } from "./tag-view.ts";
 
 export interface Health {
   readonly ok: boolean;
@@ -82,8 +80,8 @@ export async function openWeb(options: WebOptions, runtime: Runtime, signal: Abo
     const url = URL.parse(request.url ?? "/", "http://localhost");
     if (readers && url && !withoutToken.includes(url.pathname) && !hasReadToken(request, readers))
       return await askForToken(request, response, runtime);
-    if (reloading && url && (commands.has(url.pathname) || isDiscover(url.pathname)))
-      return await command(request, response, url, reloading, runtime);
+    if (reloading && url && isControl(url.pathname))
+      return await answerControl(request, response, url, reloading, runtime);
     if (request.method !== "GET" && request.method !== "HEAD") {
       response.setHeader("allow", "GET, HEAD");
       return end(response, 405, "text/plain; charset=utf-8", "only GET and HEAD\n");
@@ -211,37 +209,6 @@ async function askForToken(request: IncomingMessage, response: ServerResponse, r
   const problem = request.headers.authorization === undefined ? "a token is needed" : "invalid token";
   const reason = `${problem}: http.readToken, as a bearer token or as the password of any user`;
   answerJson(response, 401, { ok: false, reason });
-}
-
-/** Delay of the response to a wrong token. */
-const guessedMs = 1_000;
-
-async function command(
-  request: IncomingMessage,
-  response: ServerResponse,
-  { pathname: path, searchParams }: URL,
-  control: Control,
-  runtime: Runtime,
-): Promise<void> {
-  const { method = "POST", answer, isRepeated } = commands.get(path) ?? {};
-  if (request.method !== method) {
-    response.setHeader("allow", method);
-    return answerJson(response, 405, { ok: false, reason: `only ${method}` });
-  }
-  const denied = denial(request, control);
-  if (denied) {
-    runtime.log.warn({ part: "web", path, from: request.socket.remoteAddress, status: denied.status }, "refused");
-    if (denied.guessed) await runtime.clock.sleep(guessedMs, new AbortController().signal);
-    return answerJson(response, denied.status, denied.body);
-  }
-  if (isDiscover(path)) return await answerDiscover(request, response, path, control.discover);
-  if (!isRepeated?.(searchParams))
-    runtime.log.info({ part: "web", path, from: request.socket.remoteAddress }, "authenticated request");
-  const result = await answer?.(control, searchParams);
-  if (typeof result === "string") return end(response, 200, "application/x-ndjson", result);
-  if (typeof result !== "object" || result === null)
-    return answerJson(response, 404, { ok: false, reason: "not offered" });
-  return answerJson(response, "ok" in result && result.ok === false ? 422 : 200, result);
 }
 
 function healthy(response: ServerResponse, health: Health): void {

@@ -159,7 +159,7 @@ export const documentedLimits: readonly DocumentedLimit[] = [
   security(["10 s for them", "web/server", "headersTimeout: 10_000,"]),
   security(["30 s for a request", "web/server", "requestTimeout: 30_000,"]),
   security(["128 connections", "web/server", "const maxConnections = 128;"]),
-  security(["a wrong one waits a second", "web/server", "const guessedMs = 1_000;"]),
+  security(["a wrong one waits a second", "web/control", "const guessedMs = 1_000;"]),
   security(["from 30 days before", "source/opcua/connection/open", "const certificateWarningMs = 30 * 86_400_000;"]),
   troubleshooting(["after 1 s, later up to 30 s", "agent/pipeline", "minMs: 1_000, maxMs: 30_000"]),
   troubleshooting(["after 1 to 15 s", "upload/delivery/outcome-handler", "minMs: 1_000, maxMs: most(15_000)"]),

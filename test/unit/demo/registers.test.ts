@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { encodeWords, Meter, meter, wordCount } from "../../../src/demo/registers.ts";
+import { encodeWords, Meter, meter, wordCount } from "../../../src/demo/modbus-device.ts";
 import { runs } from "../../support/property.ts";
 
 test("numbers are big-endian within words, and the word order is the requested one", () => {
