@@ -2,7 +2,6 @@
 import type { Runtime } from "../../core/runtime.ts";
 import type { Reading } from "../../core/source.ts";
 import { formatDuration } from "../../lib/time/duration.ts";
-import type { TimeEvidence } from "./time-evidence.ts";
 
 /** Clocks within this many microseconds of each other agree. Delivery and publishing intervals stay below it. */
 const agreeUs = 60e6;
@@ -11,7 +10,10 @@ const windowMs = 150_000;
 /** Most devices of a source that vote. More would not change the result, and the number of topics is unbounded. */
 const mostDevices = 1_000;
 
-/** The greatest offset of a device in this window and in the two before it. -Infinity: no time in that window. */
+/** The offset of a device in a window without a time of it. */
+const never = Number.NEGATIVE_INFINITY;
+
+/** The greatest offset of a device in this window and in the two before it. */
 interface DeviceClock {
   current: number;
   previous: number;
@@ -57,12 +59,7 @@ export class DeviceClocks {
     const known = devices.get(device);
     if (known) {
       if (offset > known.current) known.current = offset;
-    } else if (devices.size < mostDevices)
-      devices.set(device, {
-        current: offset,
-        previous: Number.NEGATIVE_INFINITY,
-        beforeThat: Number.NEGATIVE_INFINITY,
-      });
+    } else if (devices.size < mostDevices) devices.set(device, { current: offset, previous: never, beforeThat: never });
   }
 
   /** Our clock was set forward by `byUs` microseconds; negative: back. */
@@ -96,8 +93,8 @@ export class DeviceClocks {
       for (const [name, device] of devices) {
         device.beforeThat = device.previous;
         device.previous = device.current;
-        device.current = Number.NEGATIVE_INFINITY;
-        if (device.previous === device.current && device.beforeThat === device.current) devices.delete(name);
+        device.current = never;
+        if (device.previous === never && device.beforeThat === never) devices.delete(name);
       }
       if (devices.size === 0) this.#sources.delete(source);
     }
@@ -118,7 +115,8 @@ const holdForMs = 600_000;
 const hearForMs = 10_000;
 
 interface VoteParts {
-  readonly evidence: Pick<TimeEvidence, "synchronised">;
+  /** As `TimeEvidence`. */
+  readonly evidence: { synchronised(): Promise<string> };
   readonly clock: { readonly machine: number; monotonic(): number };
 }
 
@@ -169,20 +167,20 @@ export function clockVote(parts: VoteParts, log: Runtime["log"]) {
       const now = parts.clock.machine;
       let isAhead = false;
       let last: string | undefined;
-      let greatest = Number.NEGATIVE_INFINITY;
+      let greatest = never;
       for (const { clock, ahead, time, device, historical } of readings) {
         if (ahead) isAhead = true;
         if (historical || (clock === "agent" && !ahead)) continue;
         // Consecutive readings mostly come from the same device.
         if (device !== last) {
-          if (greatest > Number.NEGATIVE_INFINITY) devices.note(source, last ?? "", greatest - now);
+          if (greatest > never) devices.note(source, last ?? "", greatest - now);
           last = device;
-          greatest = Number.NEGATIVE_INFINITY;
+          greatest = never;
         }
         const given = ahead ? ahead.time : time;
         if (given > greatest) greatest = given;
       }
-      if (greatest > Number.NEGATIVE_INFINITY) devices.note(source, last ?? "", greatest - now);
+      if (greatest > never) devices.note(source, last ?? "", greatest - now);
       if (isAhead) aheadMs ??= parts.clock.monotonic();
       return isAhead;
     },

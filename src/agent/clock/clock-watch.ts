@@ -1,15 +1,35 @@
 // Decides whether the wall clock can be trusted. It may start in 1970 without a battery, or be set wrong by hand.
 // Points with wrong times are never corrected and may overwrite correct ones.
-import type { EpochMicros } from "../../core/point.ts";
-import { epochMicros } from "../../core/point.ts";
+import { readdir } from "node:fs/promises";
+import { type EpochMicros, epochMicros } from "../../core/point.ts";
 import { checkGridMs, type MetricDeclaration, type Runtime } from "../../core/runtime.ts";
 import type { Reading } from "../../core/source.ts";
+import { exists } from "../../lib/files/paths.ts";
 import { repeat } from "../../lib/flow/repeat.ts";
 import { formatDuration } from "../../lib/time/duration.ts";
-import type { AgentClock } from "./agent-clock.ts";
-import type { ClockFile } from "./clock-file.ts";
+import type { AgentClock, ClockFile } from "./agent-clock.ts";
 import { clockVote } from "./clock-vote.ts";
-import type { TimeEvidence } from "./time-evidence.ts";
+
+/** Evidence from the operating system about whether the machine's clock is right. */
+export interface TimeEvidence {
+  /** Whether time synchronisation has set the clock. `notYet`: it runs but has not. `unknown`: no evidence. */
+  synchronised(): Promise<"yes" | "notYet" | "unknown">;
+  /** Whether the machine has a clock that runs while it is switched off. */
+  hasHardwareClock(): Promise<boolean>;
+}
+
+/** systemd-timesyncd creates this folder when it runs, and `synchronized` in it once it has set the clock. */
+const timesync = "/run/systemd/timesync";
+
+export const machineEvidence: TimeEvidence = {
+  async synchronised() {
+    if (await exists(`${timesync}/synchronized`)) return "yes";
+    return (await exists(timesync)) ? "notYet" : "unknown";
+  },
+  async hasHardwareClock() {
+    return (await readdir("/sys/class/rtc").catch(() => [])).length > 0;
+  },
+};
 
 export interface ClockWatchOptions {
   /** hold: readings stamped by an untrusted clock wait; write: they are stored at once. */
@@ -73,7 +93,9 @@ export async function openClockWatch(options: ClockWatchOptions, runtime: Runtim
   }
 
   function consequence(): string {
-    return consequences[holds() ? "hold" : "write"];
+    return holds()
+      ? "readings that it would stamp wait until it is"
+      : "readings are stored with its times all the same";
   }
 
   async function work(): Promise<void> {
@@ -146,8 +168,7 @@ export async function openClockWatch(options: ClockWatchOptions, runtime: Runtim
   }
 
   function complain(reason: string): void {
-    const message = `the clock is not set: ${consequence()}`;
-    runtime.log.error({ reason, hint: unsetClockHint }, message);
+    runtime.log.error({ reason, hint: unsetClockHint }, `the clock is not set: ${consequence()}`);
   }
 
   /** Updates the metric and the log, and wakes up waiting readings. */
@@ -170,10 +191,7 @@ export async function openClockWatch(options: ClockWatchOptions, runtime: Runtim
     if (synchronised === "yes") return undefined;
     if (setBack) return { reason: setBackReason(clock), forMs: behindForMs };
     if (lastRan !== undefined && now < lastRan - behindUs)
-      return {
-        reason: `it says ${rfc3339(now)}, and the agent ran until ${rfc3339(lastRan)}`,
-        forMs: behindForMs,
-      };
+      return { reason: `it says ${rfc3339(now)}, and the agent ran until ${rfc3339(lastRan)}`, forMs: behindForMs };
     if (synchronised === "notYet" && !(await evidence.hasHardwareClock()))
       return { reason: "the machine has no hardware clock, and time is not synchronised yet", forMs: unsyncedForMs };
     return undefined;
@@ -221,11 +239,6 @@ export async function openClockWatch(options: ClockWatchOptions, runtime: Runtim
 }
 
 export const unsetClockHint = "set the clock, or have it synchronised; with agent.unsyncedClock: write nothing waits";
-
-const consequences = {
-  hold: "readings that it would stamp wait until it is",
-  write: "readings are stored with its times all the same",
-} as const;
 
 function impossible(now: number): string {
   return `it says ${rfc3339(now)}, which is impossible`;

@@ -2,8 +2,7 @@
 // time, and no value may overwrite another because the agent's clock went back.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { AgentClock, type ClockEpoch } from "../../../src/agent/clock/agent-clock.ts";
-import { resumeClock } from "../../../src/agent/clock/clock-file.ts";
+import { AgentClock, type ClockEpoch, resumeClock } from "../../../src/agent/clock/agent-clock.ts";
 import { ClockHold } from "../../../src/agent/clock/clock-hold.ts";
 import { openClockWatch } from "../../../src/agent/clock/clock-watch.ts";
 import { type Life, signOfLife } from "../../../src/agent/gaps/gap-file.ts";
