@@ -15,7 +15,6 @@ import type { StandbySource } from "../upkeep/cluster-sources.ts";
 import type { RunningDelivery } from "../upkeep/delivery.ts";
 import { backlogStatus, type Progress } from "./backlog-trend.ts";
 import { overallOf } from "./overall.ts";
-import { refusalWarnings, refusedInputsOf, timeFaultsOf, timeFaultWarnings } from "./refused-inputs.ts";
 import type { SourceMonitor } from "./source-monitor.ts";
 import type {
   AgentStatus,
@@ -25,10 +24,11 @@ import type {
   StatusPart,
   StatusSample,
   TagStatus,
+  TimeFaultsStatus,
   UploadState,
   UploadStatus,
 } from "./status.ts";
-import { warningsOf } from "./warnings.ts";
+import { refusalWarnings, refusedInputsOf, timeFaultWarnings, warningsOf } from "./warnings.ts";
 
 export interface SnapshotParts {
   readonly time: EpochMicros;
@@ -93,7 +93,7 @@ function overview(parts: SnapshotParts): Omit<Status, "tags"> {
   const statuses = [...sources.map(({ monitor }) => monitor.status()), ...standby.map(standbyStatus)];
   const upload = uploadStatus(parts, agent.startedAt);
   const refusedInputs = sources.flatMap(({ mapping, monitor }) => refusedInputsOf(monitor.name, mapping));
-  const timeFaults = timeFaultsOf(sources.map(({ mapping, monitor }) => ({ source: monitor.name, mapping })));
+  const timeFaults = timeFaultsOf(sources);
   const known = {
     time,
     agent,
@@ -119,6 +119,15 @@ function overview(parts: SnapshotParts): Omit<Status, "tags"> {
     }),
   };
   return { ...known, overall: overallOf(known) };
+}
+
+function timeFaultsOf(sources: SnapshotParts["sources"]): TimeFaultsStatus {
+  const all = sources.map(({ monitor, mapping }) => ({ source: monitor.name, ...mapping.timeFaults() }));
+  return {
+    standing: all.reduce((sum, { standing }) => sum + standing, 0),
+    repeats: all.reduce((sum, { repeats }) => sum + repeats, 0),
+    first: all.flatMap(({ source, first }) => first.map(({ tag: _tag, ...fault }) => ({ source, ...fault }))),
+  };
 }
 
 function standbyStatus({ source, since, reader }: StandbySource): SourceStatus {

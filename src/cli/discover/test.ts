@@ -1,5 +1,5 @@
 // `tagferry test`: shows raw and mapped values of every tag. Nothing is buffered, sent or acknowledged.
-import { refusalWarnings } from "../../agent/status/refused-inputs.ts";
+import { refusalWarnings } from "../../agent/status/warnings.ts";
 import type { Config, ConfiguredSource } from "../../config/format/config.ts";
 import { loadConfig } from "../../config/load.ts";
 import { errorCodes, isAgentError } from "../../core/errors.ts";

@@ -2,8 +2,8 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { refusalWarnings, refusedInputsOf } from "../../agent/status/refused-inputs.ts";
 import type { Warning } from "../../agent/status/status.ts";
+import { refusalWarnings, refusedInputsOf } from "../../agent/status/warnings.ts";
 import type { Config, ConfiguredSource } from "../../config/format/config.ts";
 import { ambiguitiesOf } from "../../config/format/config.ts";
 import type { Point } from "../../core/point.ts";

@@ -1,6 +1,6 @@
 // Device clocks that stand still, and values that often share a time.
 import { expect, test } from "vitest";
-import { timeFaultWarnings } from "../../../src/agent/status/refused-inputs.ts";
+import { timeFaultWarnings } from "../../../src/agent/status/warnings.ts";
 import { epochMicros } from "../../../src/core/point.ts";
 import type { Reading } from "../../../src/core/source.ts";
 import { reading, tryMapping } from "../../support/mapping.ts";
