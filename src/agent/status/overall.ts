@@ -2,7 +2,7 @@
 // delivered, and what the operator must do.
 
 import { defined } from "../../lib/values/defined.ts";
-import type { Fact, Level, Overall, Problem, ProblemItem, Status } from "./status.ts";
+import type { Fact, Level, Overall, Problem, ProblemItem, Status, UploadState } from "./status.ts";
 import { counted, groupedDigits, pointsWait, roughSpan, words } from "./words.ts";
 
 type Known = Omit<Status, "tags" | "overall">;
@@ -52,21 +52,17 @@ function arrivingOf({ sources: all, time }: Known): Fact {
   const fresh = isFresh({ sources, time });
   const age = last === 0 ? "no reading yet" : `last reading ${roughSpan((time - last) / 1_000)} ago`;
   const detail = `${of}, ${fresh && online > 0 ? `${rateText(rate)} readings/s` : age}`;
+  const fact = (level: Level, text: string) => ({ level, text, detail });
   if (online === 0) {
     const isStarting = sources.some(({ state }) => state === "opening");
-    return {
-      level: isStarting ? "note" : "warn",
-      text: isStarting ? "no data arrives yet" : "no data arrives",
-      detail,
-    };
+    return isStarting ? fact("note", "no data arrives yet") : fact("warn", "no data arrives");
   }
-  if (!fresh) return { level: "note", text: last === 0 ? "no data has arrived yet" : "no data at the moment", detail };
-  if (online < sources.length)
-    return { level: "warn", text: `data arrives from ${online} of ${sources.length} sources`, detail };
+  if (!fresh) return fact("note", last === 0 ? "no data has arrived yet" : "no data at the moment");
   const silent = silentSources({ sources, time }).length;
-  if (silent > 0)
-    return { level: "note", text: `data arrives from ${online - silent} of ${sources.length} sources`, detail };
-  return { level: "good", text: "data arrives", detail };
+  if (online === sources.length && silent === 0) return fact("good", "data arrives");
+  const isOffline = online < sources.length;
+  const giving = isOffline ? online : online - silent;
+  return fact(isOffline ? "warn" : "note", `data arrives from ${giving} of ${sources.length} sources`);
 }
 
 function isFresh({ sources, time }: Pick<Known, "sources" | "time">): boolean {
@@ -79,35 +75,27 @@ function deliveringOf({ upload, cluster, buffer, sources, time }: Known): Fact {
   const { state, lagMs, backlog } = upload;
   const waits = pointsWait(buffer.unsettledPoints);
   const since = roughSpan((time - upload.since) / 1_000);
-  switch (state) {
-    case "delivering": {
-      if (lagMs === undefined) return { level: "note", text: "nothing delivered yet", detail: waits };
-      const isLate = backlog.trend === "growing" || backlog.trend === "steady";
-      const isIdle = buffer.unsettledPoints === 0 && !isFresh({ sources, time });
-      const text = isIdle ? "nothing waits to be delivered" : "delivering";
-      const behind = backlog.trend === "none" ? "" : `, backlog ${backlog.text}`;
-      return { level: isLate ? "warn" : "good", text, detail: `lag ${lagText(lagMs)}${behind}` };
-    }
-    case "standby": {
-      const { connected = true, delivers } = cluster ?? {};
-      const leader =
-        delivers === undefined ? "no agent of the cluster delivers" : `${delivers} delivers for the cluster`;
-      return {
-        level: connected ? "note" : "warn",
-        text: connected ? leader : words.delivery.standby.word,
-        detail: waits,
-      };
-    }
-    case "held":
-    case "retrying":
-    case "stopped": {
-      const { word, level } = words.delivery[state];
-      const text = state === "retrying" ? word : `delivery ${word}`;
-      const { fullMs } = backlog;
-      const full = fullMs === undefined ? "" : `, buffer full in about ${roughSpan(fullMs)}`;
-      return { level, text, detail: `for ${since}, ${waits}${full}` };
-    }
+  if (state === "standby") {
+    const { connected = true, delivers } = cluster ?? {};
+    if (!connected) return { level: "warn", text: words.delivery.standby.word, detail: waits };
+    const text = delivers === undefined ? "no agent of the cluster delivers" : `${delivers} delivers for the cluster`;
+    return { level: "note", text, detail: waits };
   }
+  if (state !== "delivering") {
+    const full = backlog.fullMs === undefined ? "" : `, buffer full in about ${roughSpan(backlog.fullMs)}`;
+    return { ...outageOf(state), detail: `for ${since}, ${waits}${full}` };
+  }
+  if (lagMs === undefined) return { level: "note", text: "nothing delivered yet", detail: waits };
+  const isLate = backlog.trend === "growing" || backlog.trend === "steady";
+  const isIdle = buffer.unsettledPoints === 0 && !isFresh({ sources, time });
+  const text = isIdle ? "nothing waits to be delivered" : "delivering";
+  const behind = backlog.trend === "none" ? "" : `, backlog ${backlog.text}`;
+  return { level: isLate ? "warn" : "good", text, detail: `lag ${lagText(lagMs)}${behind}` };
+}
+
+function outageOf(state: Exclude<UploadState, "delivering" | "standby">) {
+  const { word, level } = words.delivery[state];
+  return { level, text: state === "retrying" ? word : `delivery ${word}` };
 }
 
 function rateText(rate: number): string {
@@ -213,18 +201,11 @@ function lastLostOf(gaps: Known["gaps"]): ProblemItem {
 
 function fromUpload({ upload, buffer, cluster }: Known): Finding[] {
   const { state, refusedPoints, url } = upload;
-  const detail = upload.error ?? url;
-  const remedy = upload.remedy ?? "";
-  const waiting = buffer.unsettledPoints > 0 ? `; ${pointsWait(buffer.unsettledPoints)} on disk` : "";
+  const { error = url, remedy = "" } = upload;
+  const isWaiting = state === "retrying" && buffer.unsettledPoints > 0;
+  const detail = isWaiting ? `${error}; ${pointsWait(buffer.unsettledPoints)} on disk` : error;
   return [
-    ...when(state === "held", { level: "bad", text: `delivery ${words.delivery.held.word}`, detail, remedy }),
-    ...when(state === "retrying", {
-      level: "warn",
-      text: words.delivery.retrying.word,
-      detail: `${detail}${waiting}`,
-      remedy,
-    }),
-    ...when(state === "stopped", { level: "warn", text: `delivery ${words.delivery.stopped.word}`, detail, remedy }),
+    ...(state === "delivering" || state === "standby" ? [] : [{ ...outageOf(state), detail, remedy }]),
     ...when(state === "standby" && cluster?.connected === true && cluster.delivers === undefined, {
       level: "warn",
       text: "no agent of the cluster delivers",
