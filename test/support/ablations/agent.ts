@@ -124,7 +124,7 @@ export const agentAblations: readonly Ablation[] = [
     safeguard: "acknowledging deliveries that waited for the gap record with the next delivery",
     file: "agent/pipeline.ts",
     code: "(!reportsLoss && pendingAcks.length === 0)",
-    without: "!tells",
+    without: "!reportsLoss",
     test: pipeline,
   },
   {
