@@ -16,8 +16,6 @@ const reasons: Readonly<Record<string, string>> = {
   diskLied: "the disk did not keep what it had confirmed",
 };
 
-export type BufferGaps = ReturnType<typeof bufferGaps>;
-
 export function bufferGaps(record: GapRecord, clock: Clock) {
   function noteFound({ reason, found, intervals }: Loss): void {
     const known = record.losses[reason];

@@ -1,6 +1,7 @@
 // The rows of the gap record in memory. Their number is bounded, and similar rows close together are merged.
 import { isDeepStrictEqual } from "node:util";
 import { type EpochMicros, epochMicros } from "../../core/point.ts";
+import { defined } from "../../lib/values/defined.ts";
 import { type Gap, type GapEvent, type GapSummary, gapLife, stateAfter } from "./gap.ts";
 
 const mostRows = 5_000;
@@ -21,8 +22,6 @@ export type NewGap = Omit<Gap, "id" | "state" | "times" | "missingMs">;
 export type FirstEvent = {
   [E in GapEvent]: (typeof gapLife)[E] extends { readonly none: unknown } ? E : never;
 }[GapEvent];
-
-export type GapRows = ReturnType<typeof gapRows>;
 
 export function gapRows(rows: Map<number, Gap>) {
   const changed = new Set<number>();
@@ -104,34 +103,22 @@ export function gapRows(rows: Map<number, Gap>) {
       });
     },
     summary(now: EpochMicros): GapSummary {
-      let [open, day, dayLost, dayReloads, dayPoints] = [0, 0, 0, 0, 0];
-      let isCounted = true;
-      const openIn = new Set<string>();
-      let last: Gap | undefined;
-      for (const row of rows.values()) {
-        const { to, state, points, source, cause, missingMs = 0 } = row;
-        if (to === undefined) open++;
-        if (to === undefined && source !== undefined) openIn.add(source);
-        if (to !== undefined && to < now - dayUs) continue;
-        day++;
-        if (state !== "lost" && state !== "partly") continue;
-        dayLost++;
-        if (cause === "stopped" && missingMs <= reloadMs) {
-          dayReloads++;
-          continue;
-        }
-        if (!last || row.from >= last.from) last = row;
-        dayPoints += points ?? 0;
-        if (points === undefined) isCounted = false;
-      }
+      const open = all().filter(({ to }) => to === undefined);
+      const openIn = [...new Set(open.flatMap(({ source }) => source ?? []))];
+      const day = all().filter(({ to }) => to === undefined || to >= now - dayUs);
+      const dayLost = day.filter(({ state }) => state === "lost" || state === "partly");
+      const others = dayLost.filter(({ cause, missingMs = 0 }) => cause !== "stopped" || missingMs > reloadMs);
+      const dayReloads = dayLost.length - others.length;
+      const isCounted = others.every(({ points }) => points !== undefined);
+      const lastLost = others.toSorted((a, b) => a.from - b.from).at(-1);
       return {
-        open,
-        ...(openIn.size > 0 && { openIn: [...openIn] }),
-        day,
-        dayLost,
+        open: open.length,
+        ...(openIn.length > 0 && { openIn }),
+        day: day.length,
+        dayLost: dayLost.length,
         ...(dayReloads > 0 && { dayReloads }),
-        ...(isCounted && { dayPoints }),
-        ...(last && { lastLost: whereAndWhy(last) }),
+        ...(isCounted && { dayPoints: others.reduce((sum, { points = 0 }) => sum + points, 0) }),
+        ...(lastLost && { lastLost: whereAndWhy(lastLost) }),
         revision,
       };
     },
@@ -200,5 +187,5 @@ export function kindOf(reason: string): string {
 }
 
 function whereAndWhy({ source, from, to, cause, reason }: Gap): NonNullable<GapSummary["lastLost"]> {
-  return { ...(source !== undefined && { source }), from, ...(to !== undefined && { to }), cause, reason };
+  return { from, cause, reason, ...defined({ source, to }) };
 }
