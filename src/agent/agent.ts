@@ -16,7 +16,7 @@ import { bufferGaps } from "./gaps/buffer-gaps.ts";
 import type { GapList } from "./gaps/gap.ts";
 import { gapFolder } from "./gaps/gap-file.ts";
 import { openGapRecord } from "./gaps/gap-record.ts";
-import { inputsOf, type OwnValues, startOwnSignals } from "./own-signals.ts";
+import { inputsOf, type OwnValues, ownRules, startOwnSignals } from "./own-signals.ts";
 import { boundGarbage, processUsage } from "./process/process.ts";
 import { SourceSet } from "./source-set.ts";
 import { BacklogTrend } from "./status/backlog-trend.ts";
@@ -212,12 +212,8 @@ export async function openWaitingAgent(
       };
     };
     const timed = () => !clockWatch.holding;
-    opened.use(
-      startOwnSignals(
-        { ...parts, agent: name, every: ownSignals.every, isClustered: cluster !== undefined, measure, timed },
-        runtime,
-      ),
-    );
+    const { every } = ownSignals;
+    opened.use(startOwnSignals({ ...parts, rules: ownRules(config), every, measure, timed }, runtime));
   }
   const owned = opened.move();
   let current = config;

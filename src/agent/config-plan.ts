@@ -74,10 +74,14 @@ function expectedOf(config: Config) {
 }
 
 function changedValues(before: readonly ShownValue[], after: readonly ShownValue[]): ConfigPlan["settings"] {
-  const [from, to] = [before, after].map((values) => new Map(values.map(({ path, value }) => [path, value])));
-  return [...new Set([...(from?.keys() ?? []), ...(to?.keys() ?? [])])]
-    .map((path) => ({ path, from: from?.get(path) ?? null, to: to?.get(path) ?? null }))
-    .filter((each) => each.from !== each.to);
+  const byPath = (values: readonly ShownValue[]) => new Map(values.map(({ path, value }) => [path, value]));
+  const [from, to] = [byPath(before), byPath(after)];
+  return differing(from, to).map((path) => ({ path, from: from.get(path) ?? null, to: to.get(path) ?? null }));
+}
+
+/** The keys whose values differ. */
+function differing(from: ReadonlyMap<string, unknown>, to: ReadonlyMap<string, unknown>): readonly string[] {
+  return [...new Set([...from.keys(), ...to.keys()])].filter((key) => !same(from.get(key), to.get(key)));
 }
 
 /** By Input ID. */
@@ -130,28 +134,25 @@ function inputChanges(before: Feeds, after: Feeds): ConfigPlan["inputs"] {
   return { added: [...added], removed: [...removed], renamed, changed };
 }
 
+const noFields: Feed["fields"] = new Map();
+
 /** Tags with the same address are compared, then the remaining ones in their order. */
 function changesOf(input: string, before: readonly Feed[], after: readonly Feed[]): ConfigPlan["inputs"]["changed"] {
   if (before.length === 0) return [];
   const left = [...before];
-  const paired = after.map((to) => {
-    const at = left.findIndex(({ address }) => address === to.address);
-    return { to, from: at < 0 ? undefined : left.splice(at, 1)[0] };
+  const equals = after.map(({ address }) => {
+    const at = left.findIndex((feed) => feed.address === address);
+    return at < 0 ? undefined : left.splice(at, 1)[0];
   });
-  const pairs = [
-    ...paired.map(({ from, to }) => ({ from: from ?? left.shift(), to })),
-    ...left.map((from) => ({ from })),
-  ];
-  return pairs.flatMap(({ from, to }: { from: Feed | undefined; to?: Feed }) =>
-    [...new Set([...(from?.fields.keys() ?? []), ...(to?.fields.keys() ?? [])])]
-      .filter((field) => !same(from?.fields.get(field), to?.fields.get(field)))
-      .map((field) => ({
-        input,
-        field,
-        from: shown(field, from?.fields.get(field)),
-        to: shown(field, to?.fields.get(field)),
-        meaning: changesMeaning(field),
-      })),
+  const pairs = after.map(({ fields: to }, i) => ({ from: (equals[i] ?? left.shift())?.fields ?? noFields, to }));
+  return [...pairs, ...left.map(({ fields: from }) => ({ from, to: noFields }))].flatMap(({ from, to }) =>
+    differing(from, to).map((field) => ({
+      input,
+      field,
+      from: shown(field, from.get(field)),
+      to: shown(field, to.get(field)),
+      meaning: changesMeaning(field),
+    })),
   );
 }
 

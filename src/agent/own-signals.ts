@@ -38,7 +38,7 @@ const deliveryStates = [
 
 const clusterStates = ["unreachable", "no quorum", "connected"];
 
-/** Input ID, metadata and values of each signal. Dead bands keep an idle agent from sending noise. */
+/** Input ID, metadata and values of each signal; those of a cluster come last. Dead bands keep an idle agent from sending noise. */
 const signals: readonly { id: string; signal: object; deadband?: number; of: (values: OwnValues) => Value }[] = [
   {
     id: "source/{source}/online",
@@ -123,56 +123,41 @@ const signals: readonly { id: string; signal: object; deadband?: number; of: (va
   },
 ];
 
-/** Those of the cluster only if one is configured. */
-const signalsOf = (isClustered: boolean) => signals.filter(({ id }) => isClustered || !id.startsWith("cluster/"));
-
 /** Unchanged values are stored again after this long. */
 const heartbeat = "5m";
 
-export interface OwnSignalsParts {
-  readonly agent: string;
-  /** In milliseconds. */
-  readonly every: number;
-  /** Whether a cluster is configured. */
-  readonly isClustered: boolean;
-  readonly measure: () => OwnValues;
-  /** Whether the machine's clock is trusted. Values are only stored while it is. */
-  readonly timed: () => boolean;
-  readonly buffer: PointBuffer;
-  readonly catalog: SignalCatalog;
-  readonly owners: InputOwners;
+interface OwnConfig {
+  readonly agent: Pick<Config["agent"], "name" | "ownSignals">;
+  readonly cluster?: object | undefined;
 }
 
-/** The rules of the agent's own tags. `every` in milliseconds. */
-function ownRules(agent: string, every: number, isClustered: boolean): readonly TagRule[] {
-  return signalsOf(isClustered).map(({ id, signal, deadband = 0 }) =>
-    tagOptions.parse({
-      input: `${agent}/tagferry/${id}`,
-      every: `${every}ms`,
-      report: { heartbeat, deadband },
-      signal: { ...signal, sourceType: "measurement", labels: { agent: [agent] } },
-    }),
-  );
+/** The rules of the agent's own tags, in the order of `signals`. Those of the cluster only if one is configured. */
+export function ownRules({ agent: { name, ownSignals }, cluster }: OwnConfig): readonly TagRule[] {
+  if (ownSignals === "off") return [];
+  return signals
+    .filter(({ id }) => cluster !== undefined || !id.startsWith("cluster/"))
+    .map(({ id, signal, deadband = 0 }) =>
+      tagOptions.parse({
+        input: `${name}/tagferry/${id}`,
+        every: `${ownSignals.every}ms`,
+        report: { heartbeat, deadband },
+        signal: { ...signal, sourceType: "measurement", labels: { agent: [name] } },
+      }),
+    );
 }
 
 /** The rules of the agent's own Input IDs, which are known before the first measurement. */
-export function ownInputRules({
-  agent: { name, ownSignals },
-  sources,
-  cluster,
-}: Pick<Config, "agent" | "sources" | "cluster">): readonly TagRule[] {
-  if (ownSignals === "off") return [];
-  return ownRules(name, ownSignals.every, cluster !== undefined).flatMap((rule) =>
-    rule.input.includes("{source}") ? sources.map((source) => ofSource(rule, source.name)) : [rule],
+export function ownInputRules(config: Pick<Config, "agent" | "sources" | "cluster">): readonly TagRule[] {
+  return ownRules(config).flatMap((rule) =>
+    rule.input.includes("{source}") ? config.sources.map((source) => ofSource(rule, source.name)) : [rule],
   );
 }
 
 /** All Input IDs that a configuration can create, including the agent's own. */
 export function inputsOf(config: Config): ConfiguredInputs {
-  const { name, ownSignals } = config.agent;
   // The template covers sources that were removed.
-  const templates = ownSignals === "off" ? [] : ownRules(name, ownSignals.every, config.cluster !== undefined);
-  return configuredInputs([...config.sources.flatMap(({ rules }) => rules), ...templates, ...ownInputRules(config)]);
+  const own = [...ownRules(config), ...ownInputRules(config)];
+  return configuredInputs([...config.sources.flatMap(({ rules }) => rules), ...own]);
 }
 
 function ofSource(rule: TagRule, source: string): TagRule {
@@ -185,10 +170,21 @@ function ofSource(rule: TagRule, source: string): TagRule {
   };
 }
 
+interface OwnSignalsParts {
+  readonly rules: readonly TagRule[];
+  /** In milliseconds. */
+  readonly every: number;
+  readonly measure: () => OwnValues;
+  /** Whether the machine's clock is trusted. Values are only stored while it is. */
+  readonly timed: () => boolean;
+  readonly buffer: PointBuffer;
+  readonly catalog: SignalCatalog;
+  readonly owners: InputOwners;
+}
+
 /** Measures until it is disposed. If the disk rejects writes, only these values are lost. */
 export function startOwnSignals(parts: OwnSignalsParts, runtime: Runtime): AsyncDisposable {
-  const { agent, every, isClustered, measure, timed, buffer, catalog, owners } = parts;
-  const rules = ownRules(agent, every, isClustered);
+  const { rules, every, measure, timed, buffer, catalog, owners } = parts;
   const mapping = openMapping({ source: ownSource, rules, catalog, owners }, runtime);
   const captures = new Map<string, Captures>();
   const captured = (source: string): Captures => {
@@ -200,19 +196,11 @@ export function startOwnSignals(parts: OwnSignalsParts, runtime: Runtime): Async
     const values = measure();
     // Whole seconds coincide with the times of many polled tags. Shared times add little to a request.
     const time = epochMicros(Math.floor(runtime.clock.now() / 1e6) * 1e6);
-    const readings = signalsOf(isClustered).flatMap(({ id, of }, tag) =>
+    const rest = { time, clock: "agent", quality: "good", historical: false } as const;
+    const readings = signals.flatMap(({ id, of }, tag) =>
       pairs(of(values)).map(
-        ([source, value]): Reading => ({
-          // A tag's identity is its position in `rules`.
-          tag: tag as TagId,
-          captures: captured(source),
-          address: id,
-          value,
-          time,
-          clock: "agent",
-          quality: "good",
-          historical: false,
-        }),
+        // A tag's identity is its position in `rules`.
+        ([source, value]): Reading => ({ tag: tag as TagId, captures: captured(source), address: id, value, ...rest }),
       ),
     );
     const points = mapping.map({ readings, descriptions: [] });

@@ -1,27 +1,20 @@
 // The sources of an agent, and changes to them while the others keep running. Each has its mapping, pipeline and monitor.
 
 import { join } from "node:path";
-import {
-  ambiguitiesOf,
-  type ConfiguredSource,
-  type SourceChanges,
-  sourceAddress,
-  sourceChanges,
-} from "../config/format/config.ts";
+import { ambiguitiesOf, type ConfiguredSource, type SourceChanges, sourceChanges } from "../config/format/config.ts";
 import type { PointBuffer } from "../core/buffer.ts";
 import type { EpochMicros } from "../core/point.ts";
 import type { Clock, Runtime } from "../core/runtime.ts";
 import type { SignalCatalog } from "../core/signal.ts";
 import type { Source } from "../core/source.ts";
 import { orAbort } from "../lib/flow/abort.ts";
-import { withoutSecrets } from "../lib/text/without-secrets.ts";
 import type { InputOwners } from "../mapping/input-owners.ts";
 import { openMapping } from "../mapping/source-mapping.ts";
 import { ClockHold, type HoldParts } from "./clock/clock-hold.ts";
 import type { GapRecord } from "./gaps/gap-record.ts";
 import { type SharedRead, sourceGaps } from "./gaps/source-gaps.ts";
 import { runPipeline } from "./pipeline.ts";
-import { sourceMonitor } from "./status/source-monitor.ts";
+import { monitoredSource, sourceMonitor } from "./status/source-monitor.ts";
 import type { BoundAddresses } from "./upkeep/bound-addresses.ts";
 
 export interface SourceParts {
@@ -63,7 +56,6 @@ function startSource(
 ) {
   const { name, driver, options, tags, rules } = source;
   const lease = leaseOf?.(name);
-  const url = sourceAddress(options);
   const own: Runtime = { ...runtime, log: runtime.log.child({ part: "source", source: name, driver: driver.type }) };
   const gaps = sourceGaps(record, { name, tags: tags.length, shared: lease }, runtime);
   const ambiguities = ambiguitiesOf(source);
@@ -72,10 +64,7 @@ function startSource(
     own,
   );
   gaps.names((tag, captures, address) => mapping.inputOf(tag, captures, address));
-  const monitor = sourceMonitor(
-    { name, type: driver.type, tags: tags.length, ...(url !== undefined && { url: withoutSecrets(url) }) },
-    runtime,
-  );
+  const monitor = sourceMonitor(monitoredSource(source), runtime);
   const hold = new ClockHold(name, clockHold, own);
   const stop = new AbortController();
   const attempted = Promise.withResolvers<void>();

@@ -1,10 +1,9 @@
 // Combines the state of the parts into one `Status`.
-import { type Config, type ConfiguredSource, sourceAddress } from "../../config/format/config.ts";
+import type { Config, ConfiguredSource } from "../../config/format/config.ts";
 import type { Position } from "../../config/nodes/node.ts";
 import type { BufferStats } from "../../core/buffer.ts";
 import type { OtherFormat } from "../../core/commissioning.ts";
 import type { EpochMicros } from "../../core/point.ts";
-import { withoutSecrets } from "../../lib/text/without-secrets.ts";
 import { defined } from "../../lib/values/defined.ts";
 import type { InspectedInput, Mapping, TagState } from "../../mapping/mapping.ts";
 import type { DeliveryStatus } from "../../upload/uploader.ts";
@@ -15,7 +14,7 @@ import type { StandbySource } from "../upkeep/cluster-sources.ts";
 import type { RunningDelivery } from "../upkeep/delivery.ts";
 import { backlogStatus, type Progress } from "./backlog-trend.ts";
 import { overallOf } from "./overall.ts";
-import type { SourceMonitor } from "./source-monitor.ts";
+import { monitoredSource, type SourceMonitor } from "./source-monitor.ts";
 import type {
   AgentStatus,
   SignalsStatus,
@@ -131,15 +130,10 @@ function timeFaultsOf(sources: SnapshotParts["sources"]): TimeFaultsStatus {
 }
 
 function standbyStatus({ source, since, reader }: StandbySource): SourceStatus {
-  const { name, driver, options, tags } = source;
-  const url = sourceAddress(options);
   return {
-    name,
-    type: driver.type,
-    ...(url !== undefined && { url: withoutSecrets(url) }),
+    ...monitoredSource(source),
     state: "standby",
     since,
-    tags: tags.length,
     readings: 0,
     points: 0,
     reconnects: 0,
@@ -277,12 +271,7 @@ export function tagDetail(
     rules,
     latest,
     ...(otherFormats && { otherFormats }),
-    source: {
-      name,
-      type,
-      state: sourceState,
-      ...defined({ url, error, remedy }),
-    },
+    source: { name, type, state: sourceState, ...defined({ url, error, remedy }) },
     ...(place && { place }),
     ...(template && { template }),
   };

@@ -1,9 +1,10 @@
 // The observable state of one source: status, counters, and a log line on each change.
-import type { AgentError, ErrorCode } from "../../core/errors.ts";
-import { isAgentError, reasonOf, remedyOf } from "../../core/errors.ts";
+import { type ConfiguredSource, sourceAddress } from "../../config/format/config.ts";
+import { type AgentError, type ErrorCode, isAgentError, reasonOf, remedyOf } from "../../core/errors.ts";
 import type { EpochMicros } from "../../core/point.ts";
 import type { MetricDeclaration, Runtime } from "../../core/runtime.ts";
 import type { Source } from "../../core/source.ts";
+import { withoutSecrets } from "../../lib/text/without-secrets.ts";
 import { Since } from "../../lib/time/clock.ts";
 import type { SourceState, SourceStatus, Warning } from "./status.ts";
 
@@ -18,7 +19,12 @@ const metrics = {
   },
 } as const satisfies Record<string, MetricDeclaration<"source">>;
 
-export type MonitoredSource = Pick<SourceStatus, "name" | "type" | "url" | "tags">;
+type MonitoredSource = Pick<SourceStatus, "name" | "type" | "url" | "tags">;
+
+export function monitoredSource({ name, driver, options, tags }: ConfiguredSource): MonitoredSource {
+  const url = sourceAddress(options);
+  return { name, type: driver.type, tags: tags.length, ...(url !== undefined && { url: withoutSecrets(url) }) };
+}
 
 /** The same error is logged again only after this time, in milliseconds. */
 const repeatAfterMs = 600_000;

@@ -1,6 +1,6 @@
 // The agent's own measurements as signals of the service.
 import { expect, test } from "vitest";
-import { inputsOf, type OwnValues, ownInputRules, startOwnSignals } from "../../../src/agent/own-signals.ts";
+import { inputsOf, type OwnValues, ownInputRules, ownRules, startOwnSignals } from "../../../src/agent/own-signals.ts";
 import type { PointBuffer } from "../../../src/core/buffer.ts";
 import { AgentError } from "../../../src/core/errors.ts";
 import type { Point } from "../../../src/core/point.ts";
@@ -37,9 +37,8 @@ function started(now: () => OwnValues, agent = "gw1", isClustered = false) {
   };
   const own = startOwnSignals(
     {
-      agent,
+      rules: ownRules({ agent: { name: agent, ownSignals: { every: 10_000 } }, cluster: isClustered ? {} : undefined }),
       every: 10_000,
-      isClustered,
       measure: now,
       timed: () => world.timed,
       buffer: buffer as PointBuffer, // the only part that is used
