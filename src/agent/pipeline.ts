@@ -32,159 +32,123 @@ interface PipelineParts {
 
 /** Runs until `signal` aborts, reopening a lost source with back-off. What was read is still stored after the abort. */
 export async function runPipeline(parts: PipelineParts, runtime: Runtime, signal: AbortSignal): Promise<void> {
-  const held = heldPoints(parts, runtime, signal);
-  const backOff = new BackOff({ minMs: 1_000, maxMs: 30_000, random: runtime.random });
-  const takeovers = new TakeoverPause(runtime.random);
-  while (!signal.aborted) {
-    const error = await readUntilLost(
-      parts,
-      runtime,
-      () => backOff.reset(),
-      () => held.schedule(),
-      signal,
-    );
-    if (error === undefined) break;
-    const mostMs = isAgentError(error, "SOURCE_UNREACHABLE") ? parts.unreachablePauseMs : undefined;
-    const waitMs = isAgentError(error, "SOURCE_TAKEN_OVER")
-      ? takeovers.next(runtime.clock.monotonic())
-      : Math.min(backOff.next(), mostMs ?? Number.POSITIVE_INFINITY);
-    parts.monitor.lost(error, waitMs);
-    parts.gaps?.lost(error);
-    await untilAborted(runtime.clock.sleep(waitMs, signal), signal);
-  }
-  parts.hold?.close();
-  await held.released;
-  await store(parts.mapping.flush(), polled, parts, runtime, signal);
-  parts.monitor.stopped();
-}
-
-/** Runs one connection. Resolves with the reason of its loss, or undefined if `signal` ended it. */
-async function readUntilLost(
-  parts: PipelineParts,
-  runtime: Runtime,
-  arrived: () => void,
-  mapped: () => void,
-  signal: AbortSignal,
-): Promise<unknown> {
-  const { mapping, monitor, gaps, hold, isHeld = () => true } = parts;
-  const pendingAcks: Delivery[] = [];
-  try {
-    if (!isHeld()) return undefined;
-    monitor.connecting();
-    await using source = await parts.open(runtime, signal);
-    monitor.online(source);
-    gaps?.online(source);
-    mapping.reconnected();
-    mapping.claim(source.addresses ?? []);
-    const deliveries = source.deliveries(signal);
-    for await (const delivery of hold?.timed(deliveries, signal) ?? deliveries) {
-      // After a suspension, another agent has received what waits here, or the next delivery of the device.
-      if (!isHeld()) return undefined;
-      arrived();
-      const { batches } = delivery;
-      const points = batches ? mapping.mapBatches(delivery, batches) : mapping.map(delivery);
-      mapped();
-      monitor.delivered(readingCount(delivery), points.length);
-      if (!(await store(points, delivery, parts, runtime, signal))) continue;
-      gaps?.delivered(delivery);
-      if ((await isRecorded(delivery, pendingAcks, gaps)) && isHeld()) delivery.ack();
-    }
-    return signal.aborted ? undefined : new Error("the source ended without a reason");
-  } catch (error) {
-    return isAbort(error, signal) || !isHeld() ? undefined : error;
-  }
-}
-
-/** Whether the delivery may be acknowledged: its losses must be in the gap record. Otherwise it waits in `pendingAcks`. */
-async function isRecorded(delivery: Delivery, pendingAcks: Delivery[], gaps: PipelineParts["gaps"]): Promise<boolean> {
-  const reportsLoss = delivery.gaps?.some(({ state }) => state === "lost") ?? false;
-  if (!gaps || (!reportsLoss && pendingAcks.length === 0)) return true;
-  if (await gaps.written()) {
-    for (const each of pendingAcks.splice(0)) each.ack();
-    return true;
-  }
-  // If this delivery is never acknowledged, the driver reports the loss again on the next connection.
-  if (reportsLoss && pendingAcks.push(delivery) > mostPendingAcks) pendingAcks.shift();
-  return !reportsLoss;
-}
-
-/**
- * True once all `points` are on disk. Retries on disk errors, while the source is not read (back-pressure). False:
- * `signal` aborted the wait, so the delivery is not acknowledged.
- */
-async function store(
-  points: readonly Point[] | PointBatch,
-  { awaited, hurry }: AppendOptions,
-  { buffer, monitor, gaps }: PipelineParts,
-  runtime: Runtime,
-  signal: AbortSignal,
-): Promise<boolean> {
-  if (points.length === 0) return true;
-  const backOff = new BackOff({ minMs: 250, maxMs: 2_000, random: runtime.random });
-  for (;;) {
-    try {
-      gaps?.storing();
-      // Not `signal`: readings already read are still stored when the agent stops, which takes one sync.
-      await buffer.append(points, { awaited, hurry }, new AbortController().signal);
-      monitor.bufferFailed(undefined);
-      gaps?.bufferFailed(undefined);
-      return true;
-    } catch (error) {
-      if (!isAgentError(error, "BUFFER_UNAVAILABLE")) throw error;
-      monitor.bufferFailed(error satisfies AgentError);
-      gaps?.bufferFailed(error);
-      if (signal.aborted) return false;
-      await untilAborted(runtime.clock.sleep(backOff.next(), signal), signal);
-    }
-  }
-}
-
-/** Stores values held by `minInterval` when they are due. */
-function heldPoints(parts: PipelineParts, runtime: Runtime, signal: AbortSignal) {
+  const { mapping, buffer, monitor, gaps, hold, isHeld = () => true } = parts;
+  const { clock, log, random } = runtime;
+  const backOff = new BackOff({ minMs: 1_000, maxMs: 30_000, random });
+  const takeovers = new TakeoverPause(random);
+  /** Stores values held by `minInterval` when they are due. Undefined: there are none. */
   let releasing: Promise<void> | undefined;
 
+  /** Runs one connection. Resolves with the reason of its loss, or undefined if `signal` ended it. */
+  async function readUntilLost(): Promise<unknown> {
+    const pendingAcks: Delivery[] = [];
+    try {
+      if (!isHeld()) return undefined;
+      monitor.connecting();
+      await using source = await parts.open(runtime, signal);
+      monitor.online(source);
+      gaps?.online(source);
+      mapping.reconnected();
+      mapping.claim(source.addresses ?? []);
+      const deliveries = source.deliveries(signal);
+      for await (const delivery of hold?.timed(deliveries, signal) ?? deliveries) {
+        // After a suspension, another agent has received what waits here, or the next delivery of the device.
+        if (!isHeld()) return undefined;
+        backOff.reset();
+        const { batches } = delivery;
+        const points = batches ? mapping.mapBatches(delivery, batches) : mapping.map(delivery);
+        if (mapping.nextDue !== undefined) releasing ??= release();
+        monitor.delivered(readingCount(delivery), points.length);
+        if (!(await store(points, delivery))) continue;
+        gaps?.delivered(delivery);
+        if ((await isRecorded(delivery, pendingAcks)) && isHeld()) delivery.ack();
+      }
+      return signal.aborted ? undefined : new Error("the source ended without a reason");
+    } catch (error) {
+      return isAbort(error, signal) || !isHeld() ? undefined : error;
+    }
+  }
+
+  /** Whether the delivery may be acknowledged: its losses must be in the gap record. Otherwise it waits in `pendingAcks`. */
+  async function isRecorded(delivery: Delivery, pendingAcks: Delivery[]): Promise<boolean> {
+    const reportsLoss = delivery.gaps?.some(({ state }) => state === "lost") ?? false;
+    if (!gaps || (!reportsLoss && pendingAcks.length === 0)) return true;
+    if (await gaps.written()) {
+      for (const each of pendingAcks.splice(0)) each.ack();
+      return true;
+    }
+    // If this delivery is never acknowledged, the driver reports the loss again on the next connection.
+    if (reportsLoss && pendingAcks.push(delivery) > mostPendingAcks) pendingAcks.shift();
+    return !reportsLoss;
+  }
+
+  /**
+   * True once all `points` are on disk. Retries on disk errors, while the source is not read (back-pressure). False:
+   * `signal` aborted the wait, so the delivery is not acknowledged.
+   */
+  async function store(points: readonly Point[] | PointBatch, { awaited, hurry }: AppendOptions): Promise<boolean> {
+    if (points.length === 0) return true;
+    const retry = new BackOff({ minMs: 250, maxMs: 2_000, random });
+    for (;;) {
+      try {
+        gaps?.storing();
+        // Not `signal`: readings already read are still stored when the agent stops, which takes one sync.
+        await buffer.append(points, { awaited, hurry }, new AbortController().signal);
+        monitor.bufferFailed(undefined);
+        gaps?.bufferFailed(undefined);
+        return true;
+      } catch (error) {
+        if (!isAgentError(error, "BUFFER_UNAVAILABLE")) throw error;
+        monitor.bufferFailed(error satisfies AgentError);
+        gaps?.bufferFailed(error);
+        if (signal.aborted) return false;
+        await sleep(retry.next());
+      }
+    }
+  }
+
   async function release(): Promise<void> {
-    const { mapping } = parts;
-    const { clock, log } = runtime;
     for (let due = mapping.nextDue; due !== undefined && !signal.aborted; due = mapping.nextDue) {
-      const waitMs = Math.min(longestHold, Math.max(shortestHold, due - clock.monotonic()));
-      await untilAborted(clock.sleep(waitMs, signal), signal);
+      await sleep(Math.min(longestHold, Math.max(shortestHold, due - clock.monotonic())));
       if (signal.aborted) break;
       try {
-        await store(mapping.due(), polled, parts, runtime, signal);
+        await store(mapping.due(), polled);
       } catch (error) {
         // Only a defect of the agent leads here; it must not stop the source.
         log.error({ err: error }, "held points could not be stored");
       }
     }
-    // Reset before any later `schedule`, which then starts a new release.
+    // The next delivery that leaves held points starts a new release.
     releasing = undefined;
   }
 
-  return {
-    /** Call after mapping readings, some of which may be held. */
-    schedule(): void {
-      if (parts.mapping.nextDue !== undefined) releasing ??= release();
-    },
+  /** Ends early if `signal` aborts. */
+  async function sleep(ms: number): Promise<void> {
+    await clock.sleep(ms, signal).catch((error: unknown) => {
+      if (!isAbort(error, signal)) throw error;
+    });
+  }
 
-    /** Resolves when no release is running. */
-    get released(): Promise<void> {
-      return releasing ?? Promise.resolve();
-    },
-  };
+  while (!signal.aborted) {
+    const error = await readUntilLost();
+    if (error === undefined) break;
+    const mostMs = isAgentError(error, "SOURCE_UNREACHABLE") ? parts.unreachablePauseMs : undefined;
+    const waitMs = isAgentError(error, "SOURCE_TAKEN_OVER")
+      ? takeovers.next(clock.monotonic())
+      : Math.min(backOff.next(), mostMs ?? Number.POSITIVE_INFINITY);
+    monitor.lost(error, waitMs);
+    gaps?.lost(error);
+    await sleep(waitMs);
+  }
+  hold?.close();
+  await releasing;
+  await store(mapping.flush(), polled);
+  monitor.stopped();
 }
 
 /** Bounds of the wait for held points, in milliseconds. A point due earlier is at most `longestHold` late. */
 const longestHold = 250;
 const shortestHold = 10;
-
-async function untilAborted(waiting: Promise<void>, signal: AbortSignal): Promise<void> {
-  try {
-    await waiting;
-  } catch (error) {
-    if (!isAbort(error, signal)) throw error;
-  }
-}
 
 // How long to wait after another client took over a session. Two clients that both reconnect at once take the session
 // from each other several times a second, and neither receives much. The pause therefore grows with each takeover, even

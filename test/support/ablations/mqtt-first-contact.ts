@@ -79,7 +79,7 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
   {
     safeguard: "a separate back-off after a takeover",
     file: "agent/pipeline.ts",
-    code: 'isAgentError(error, "SOURCE_TAKEN_OVER")\n      ? takeovers.next(runtime.clock.monotonic())\n      : ',
+    code: 'isAgentError(error, "SOURCE_TAKEN_OVER")\n      ? takeovers.next(clock.monotonic())\n      : ',
     without: "",
     test: "unit/agent/pipeline.test.ts",
     name: "a session taken over",
