@@ -33,7 +33,7 @@ export type Answer =
   | { readonly kind: "data"; readonly bytes: Uint8Array }
   | { readonly kind: "exception"; readonly code: number };
 
-const functions = { co: 1, di: 2, hr: 3, ir: 4 } as const satisfies Record<Table, number>;
+export const functions = { co: 1, di: 2, hr: 3, ir: 4 } as const satisfies Record<Table, number>;
 const serverIdFunction = 17;
 const identificationFunction = 43;
 /** Read Device Identification. Other MEI types can write. */

@@ -120,12 +120,18 @@ function spanOf(address: Address): Span {
   return { table: address.table, start: address.address, count };
 }
 
+/** The range of all these spans, which lie in one table. */
+function cover(spans: readonly Span[]): Span {
+  const start = Math.min(...spans.map((span) => span.start));
+  const end = Math.max(...spans.map((span) => span.start + span.count));
+  return { table: spans[0]!.table, start, count: end - start }; // there is at least one
+}
+
 function joined(parts: readonly TagSpan[]): TagSpan {
-  const [first, ...others] = parts;
-  if (!first || others.length === 0) return first ?? { table: "hr", start: 0, count: 0, values: [] };
-  const start = Math.min(...parts.map((part) => part.start));
-  const end = Math.max(...parts.map((part) => part.start + part.count));
-  return { table: first.table, start, count: end - start, values: parts.flatMap((part) => part.values) };
+  const [only, ...others] = parts;
+  if (only && others.length === 0) return only;
+  const { table, start, count } = cover(parts);
+  return { table, start, count, values: parts.flatMap((part) => part.values) };
 }
 
 function limitsOf(options: ModbusOptions, { maxRegisters, forbid }: DriverTag<typeof modbusTag>): Limits {
@@ -142,7 +148,7 @@ type Config = Pick<ModbusConfig, "options" | "tags">;
 export function configFaults({ options, tags }: Config): readonly ConfigFault[] {
   const faults: ConfigFault[] = [];
   const bus = options.url.frames !== "mbap";
-  const groups = new Map<string, { readonly first: Tag; start: number; end: number }>();
+  const groups = new Map<string, { readonly first: Tag; span: Span }>();
   for (const [index, tag] of tags.entries()) {
     const add = (field: string, message: string, hint: string) =>
       faults.push({ tag: index as TagId, field, message, hint }); // the brand's own definition: the index
@@ -154,13 +160,13 @@ export function configFaults({ options, tags }: Config): readonly ConfigFault[] 
         unit === 0 ? "0 addresses every unit at once, and none answers" : "248 to 255 are reserved there",
       );
     const most = limitOf(options, tag);
-    const own = reachOf(tag);
+    const own = cover([at, ...(scaleFactor ? [scaleFactor] : [])].map(spanOf));
     const lengthField = tag.maxRegisters === undefined ? "at" : "maxRegisters";
     if (spanOf(at).count > most)
       add(lengthField, `${formatAddress(at)} takes more than the ${most} registers of a request`, raise);
     else if (scaleFactor && scaleFactor.table !== at.table)
       add("scaleFactor", `must lie in ${at.table}: as the value does, since one request reads both`, sameTable);
-    else if (own.end - own.start > most)
+    else if (own.count > most)
       add(
         "scaleFactor",
         `lies too far from ${formatAddress(at)} for one request, which reads ${most} at most`,
@@ -168,24 +174,23 @@ export function configFaults({ options, tags }: Config): readonly ConfigFault[] 
       );
     else if (atomic !== undefined) {
       const key = JSON.stringify([unit, atomic]);
-      const group = groups.get(key) ?? { first: tag, ...own };
+      const group = groups.get(key) ?? { first: tag, span: own };
       groups.set(key, group);
       const other = differenceOf(group.first, tag);
-      const start = Math.min(group.start, own.start);
-      const end = Math.max(group.end, own.end);
+      const span = cover([group.span, own]);
       if (other !== undefined)
         add(
           "atomic",
           `${atomic} has tags with another ${other}, which one request cannot read`,
           `give all of them the same ${other}`,
         );
-      else if (end - start > most)
+      else if (span.count > most)
         add(
           "atomic",
-          `${atomic} reaches over ${end - start}, a request reads ${most} at most`,
+          `${atomic} reaches over ${span.count}, a request reads ${most} at most`,
           "leave out the tags that lie farthest",
         );
-      else Object.assign(group, { start, end });
+      else group.span = span;
     }
   }
   return faults;
@@ -197,15 +202,6 @@ const sameTable = "hr: and ir: are read by different functions";
 function limitOf(options: Config["options"], { at, maxRegisters }: Tag): number {
   const most = isRegisterTable(at.table) ? (maxRegisters ?? options.maxRegisters) : options.maxBits;
   return Math.min(most, protocolLimit[at.table]);
-}
-
-/** The range from the first register or bit of a tag to after the last, including its scale factor. */
-function reachOf({ at, scaleFactor }: Tag): { readonly start: number; readonly end: number } {
-  const spans = [at, scaleFactor].filter((place): place is Address => place !== undefined).map(spanOf);
-  return {
-    start: Math.min(...spans.map(({ start }) => start)),
-    end: Math.max(...spans.map(({ start, count }) => start + count)),
-  };
 }
 
 /** The option that prevents reading two tags in one request. */

@@ -3,19 +3,15 @@
 // The library gets no replies. It would accept those to other requests, and make a list of values that is not used.
 import { EventEmitter } from "node:events";
 import modbusSerial from "modbus-serial";
-import { checkLimits, encodeIdentityRequest, type UnitRequest } from "../config/pdu.ts";
+import { checkLimits, encodeIdentityRequest, functions, type UnitRequest } from "../config/pdu.ts";
 import type { Table } from "../config/registers.ts";
 
 /** The part of the library that is used. It gets no reply, so it never calls `done`. */
-interface Library extends Record<(typeof functions)[Table], Read> {
+interface Library extends Record<`writeFC${(typeof functions)[Table]}`, Read> {
   open(done: () => void): void;
 }
 type Read = (unit: number, start: number, count: number, done: () => void) => void;
 
-const functions = { co: "writeFC1", di: "writeFC2", hr: "writeFC3", ir: "writeFC4" } as const satisfies Record<
-  Table,
-  string
->;
 const noReply = () => {};
 
 /** A serial port for the library, which writes RTU frames to it, whatever the actual framing. */
@@ -52,7 +48,7 @@ export function requestEncoder(): (request: UnitRequest) => Uint8Array {
     if ("identity" in request) return encodeIdentityRequest(request);
     checkLimits(request);
     const { unit, table, start, count } = request;
-    library[functions[table]](unit, start, count, noReply);
+    library[`writeFC${functions[table]}`](unit, start, count, noReply);
     return encoded;
   };
 }

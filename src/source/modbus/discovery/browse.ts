@@ -23,14 +23,12 @@ const shortestRange = 6;
 /** Longest range in which each address is tested if blocks are refused. */
 const narrow = 200;
 
-interface BrowseQuery {
-  readonly url: string;
-  readonly units: readonly number[];
+/** Addresses to look at. */
+interface Addresses {
   readonly from: number;
   readonly to: number;
   /** `to` was not given. */
   readonly isUsualEnd: boolean;
-  readonly replyUnit?: "any";
 }
 
 /** What a target asks for. */
@@ -42,7 +40,7 @@ export interface ModbusSearch {
   readonly known: readonly number[];
   /** The single unit of the target. Undefined: all units. */
   readonly only: number | undefined;
-  readonly query: Pick<BrowseQuery, "from" | "to" | "isUsualEnd">;
+  readonly query: Addresses;
 }
 
 /**
@@ -74,12 +72,10 @@ export function searchOf(target: BrowseTarget): ModbusSearch {
  * Yields each unit's identification, SunSpec points, ranges with their non-zero values, and a note on omissions. If the
  * device answers for every unit number, lists only the first. Rejects with `SOURCE_*` or `signal.reason`.
  */
-export async function* searchNodes(
-  { options, candidates, known, only, query }: ModbusSearch,
-  link: ProbeConnection,
-): AsyncGenerator<BrowsedNode> {
+export async function* searchNodes(search: ModbusSearch, link: ProbeConnection): AsyncGenerator<BrowsedNode> {
+  const { options, only, query } = search;
   if (only === undefined) {
-    yield* allUnits({ candidates, known }, link, options, query);
+    yield* allUnits(search, link);
     return;
   }
   const first = await link.read(firstRegister(only), options.timeout);
@@ -96,10 +92,8 @@ export async function* searchNodes(
 }
 
 async function* allUnits(
-  { candidates: units, known }: Pick<ModbusSearch, "candidates" | "known">,
+  { options, candidates, known, query }: ModbusSearch,
   link: ProbeConnection,
-  options: ModbusOptions,
-  query: Pick<BrowseQuery, "from" | "to" | "isUsualEnd">,
 ): AsyncGenerator<BrowsedNode> {
   const read: ReadOnce = (request) =>
     link.read(request, known.includes(request.unit) ? options.timeout : scanTimeoutMs);
@@ -109,7 +103,7 @@ async function* allUnits(
   const leftOut: number[] = [];
   let found = 0;
   let instead = "";
-  for (const unit of units) {
+  for (const unit of candidates) {
     const first = await read(firstRegister(unit));
     if (first.kind === "silence") instead ||= cameInstead(first);
     if (!isAlive(first)) continue;
@@ -122,7 +116,7 @@ async function* allUnits(
       continue;
     }
     found++;
-    let place: Place | undefined;
+    let place: ReturnType<typeof placeOf>;
     for await (const node of unitNodes(unit, link, options, query)) {
       place ??= placeOf(node);
       yield node;
@@ -149,7 +143,7 @@ async function* unitNodes(
   unit: number,
   link: ProbeConnection,
   options: ModbusOptions,
-  { from, to, isUsualEnd }: Pick<BrowseQuery, "from" | "to" | "isUsualEnd">,
+  { from, to, isUsualEnd }: Addresses,
 ): AsyncGenerator<BrowsedNode> {
   yield note(unit, `unit ${unit} answers`);
   for (const { name, text } of await identify(unit, (request) => link.read(request, options.timeout)))
@@ -169,7 +163,7 @@ async function* unitNodes(
     }
   }
   const omitted = [
-    ...(zeros > 0 ? [`${count(zeros, "address", "addresses")} that hold 0`] : []),
+    ...(zeros > 0 ? [`${zeros} ${zeros === 1 ? "address" : "addresses"} that hold 0`] : []),
     ...[...abandoned].map(([table, address]) => `${table} from ${address} on, where nothing is answered`),
     ...(isNarrow
       ? []
@@ -185,17 +179,8 @@ function note(unit: number, name: string): BrowsedNode {
   return { address: `unit ${unit}`, name, depth: 0, signal: {}, tag: { unit } };
 }
 
-function count(n: number, one: string, many: string): string {
-  return `${n} ${n === 1 ? one : many}`;
-}
-
-interface Place {
-  readonly table: Table;
-  readonly address: number;
-}
-
 /** Start of a range that a node describes. */
-function placeOf({ address }: BrowsedNode): Place | undefined {
+function placeOf({ address }: BrowsedNode) {
   const [, table = "", start] = /^(hr|ir|co|di):(\d+)/.exec(address) ?? [];
   return isTable(table) ? { table, address: Number(start) } : undefined;
 }
@@ -204,7 +189,7 @@ function firstRegister(unit: number): ReadRequest {
   return { unit, table: "hr", start: 0, count: 1 };
 }
 
-function queryOf(text: string): BrowseQuery {
+function queryOf(text: string) {
   const at = text.indexOf("?");
   const settings = new URLSearchParams(at < 0 ? "" : text.slice(at + 1));
   const number = (name: string, standard: number, least: number, most: number) => {
@@ -230,6 +215,6 @@ function queryOf(text: string): BrowseQuery {
     from,
     to,
     isUsualEnd,
-    ...(replyUnit === "any" && { replyUnit }),
+    ...(replyUnit === "any" && { replyUnit: "any" as const }),
   };
 }

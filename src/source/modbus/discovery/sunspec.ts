@@ -101,8 +101,8 @@ interface SunspecPoint {
   readonly offset: number;
   /** `acc32`: a counter; 0 means "not implemented". */
   readonly type: "i16" | "u16" | "u32" | "u64" | "acc32" | "f32";
-  readonly scale?: number;
-  readonly unit?: string;
+  readonly scale?: number | undefined;
+  readonly unit?: string | undefined;
 }
 
 interface SunspecModel {
@@ -126,19 +126,11 @@ export const sunspecRegisters = { i16: 1, u16: 1, u32: 2, u64: 4, acc32: 2, f32:
 type Row = readonly [offset: number, type: SunspecPoint["type"], names: string, unit?: string, scale?: number];
 
 function points(...rows: readonly Row[]): readonly SunspecPoint[] {
-  return rows.flatMap(([offset, type, names, unit = "", scale]) =>
+  return rows.flatMap(([offset, type, names, unit, scale]) =>
     names
       .split(" ")
       .flatMap(sumAndPhases)
-      .map(
-        (name, i): SunspecPoint => ({
-          name,
-          offset: offset + i * sunspecRegisters[type],
-          type,
-          ...(scale !== undefined && { scale }),
-          ...(unit !== "" && { unit }),
-        }),
-      ),
+      .map((name, i) => ({ name, offset: offset + i * sunspecRegisters[type], type, scale, unit: unit || undefined })),
   );
 }
 
@@ -154,7 +146,7 @@ function floats(integers: readonly SunspecPoint[]): readonly SunspecPoint[] {
     const type = scale === undefined ? "u16" : "f32";
     const offset = end;
     end += sunspecRegisters[type];
-    return { name, offset, type, ...(unit !== undefined && { unit }) };
+    return { name, offset, type, unit };
   });
 }
 
