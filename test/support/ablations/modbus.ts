@@ -196,7 +196,7 @@ export const modbusAblations: readonly Ablation[] = [
   },
   {
     safeguard: "avoiding a length for which a late answer may arrive",
-    file: "source/modbus/framing/distinct-reads.ts",
+    file: "source/modbus/framing/distinct-replies.ts",
     code: "side.find((each) => !isAmbiguous(each)) ?? side[0]",
     without: "side[0]",
     test: watch,
@@ -204,7 +204,7 @@ export const modbusAblations: readonly Ablation[] = [
   },
   {
     safeguard: "avoiding a request whose answer could be for another master",
-    file: "source/modbus/framing/distinct-reads.ts",
+    file: "source/modbus/framing/distinct-replies.ts",
     code: " && !isForeign(each, now);",
     without: ";",
     test: lossy,
@@ -259,8 +259,8 @@ export const modbusAblations: readonly Ablation[] = [
   {
     safeguard: "recognising the duplicate of an earlier reply",
     file: "source/modbus/framing/bus-framing.ts",
-    code: "    if (isPerhapsLate || mismatch === undefined) watch?.mayBeOurs(unit, pdu);\n",
-    without: "",
+    code: "const mayBeOurs = isPerhapsLate || mismatch === undefined;",
+    without: "const mayBeOurs = false;",
     test: watch,
   },
   {

@@ -18,9 +18,8 @@ import {
 } from "../config/pdu.ts";
 import type { BusCodec, BusFrame } from "./bus-codec.ts";
 import { type BusWatch, equal } from "./bus-watch.ts";
-import { foreignBytes, tellingBytes } from "./foreign-bytes.ts";
-import { concatBytes, type Framing } from "./framing.ts";
-import { kindOfReply, type LateReplyTracker, lateReplyTracker } from "./late-reply-tracker.ts";
+import { kindOfReply, type LateReplyTracker, lateReplyTracker } from "./distinct-replies.ts";
+import { concatBytes, type Framing, foreignBytes, tellingBytes } from "./framing.ts";
 
 export interface BusOptions {
   readonly codec: BusCodec;
@@ -244,9 +243,8 @@ export class BusFraming implements Framing {
       unit === request?.unit ? mismatchOf(pdu, request) : `unit ${unit} instead of ${request?.unit ?? "none"}`;
     const again = this.#inWindow.some((each) => equal(each, pdu));
     const further = this.#candidates.length > 0;
-    if (!isPerhapsLate && (mismatch !== undefined || further)) watch?.unsolicited(unit, pdu);
-    if (isPerhapsLate || mismatch === undefined) watch?.mayBeOurs(unit, pdu);
-    watch?.received(unit, pdu);
+    const mayBeOurs = isPerhapsLate || mismatch === undefined;
+    watch?.received(unit, pdu, mayBeOurs, !isPerhapsLate && (mismatch !== undefined || further));
     if (again && watch?.repeating) {
       this.discarded++;
       return;

@@ -8,12 +8,18 @@
 //                     An answer is held for `holdMs`. If two different ones come, neither is accepted.
 //   its request       request X --- request A --- reply to X
 //                     Until X is answered, no reply of its kind counts as an answer.
-//   a kind of reply   that another master uses is avoided: see `distinct-reads`.
+//   a kind of reply   that another master uses is avoided: see `distinct-replies`.
 import type { Clock } from "../../../core/runtime.ts";
 import type { SourceWarning } from "../../../core/source.ts";
 import type { ReadRequest, UnitRequest } from "../config/pdu.ts";
-import { type DistinctRules, distinctReads } from "./distinct-reads.ts";
-import { type Expected, expectedOf, kindOfReply, kindsOf } from "./late-reply-tracker.ts";
+import {
+  type DistinctRules,
+  distinctReads,
+  type Expected,
+  expectedOf,
+  kindOfReply,
+  kindsOf,
+} from "./distinct-replies.ts";
 
 /** Twice the usual delay of a repeat on a radio link. The gap grows to 1.5 times the longest repeat seen. */
 const shortestGapMs = 40;
@@ -92,43 +98,25 @@ export class BusWatch {
     for (const kind of kindsOf(request.unit, expectedOf(request))) this.#timedOutAt.set(kind, this.now);
   }
 
-  /** A reply was received, to a request of any master. */
-  received(unit: number, pdu: Uint8Array): void {
+  /**
+   * A reply was received, to a request of any master. `mayBeOurs`: it may answer a request of this agent, now or late.
+   * `isUnsolicited`: it answers none, not even late.
+   */
+  received(unit: number, pdu: Uint8Array, mayBeOurs: boolean, isUnsolicited: boolean): void {
     const at = this.now;
     const kind = kindOfReply(unit, pdu);
+    const timedOutAt = this.#timedOutAt.get(kind) ?? Number.NEGATIVE_INFINITY;
+    if (isUnsolicited && at - timedOutAt >= lateForMs) this.#unsolicited({ unit, pdu, at }, kind);
+    if (mayBeOurs) this.#recent = [...this.#recent.slice(1 - mostRecent), { unit, pdu, at }];
     this.#lastOfKind.set(kind, at);
     if (this.#foreignRequest?.kinds.includes(kind)) this.#foreignRequest = undefined;
   }
 
-  /** A received reply answers no request of this agent, not even late. Call before `received`. */
-  unsolicited(unit: number, pdu: Uint8Array): void {
-    const { now } = this;
-    const kind = kindOfReply(unit, pdu);
-    if (now - (this.#timedOutAt.get(kind) ?? Number.NEGATIVE_INFINITY) < lateForMs) return;
-    this.#sign(now);
-    const isSame = (each: ReceivedReply) => each.unit === unit && equal(each.pdu, pdu) && now - each.at < longestGapMs;
-    // Two masters with the same request get the same reply.
-    const first = this.awaited.includes(kind) ? undefined : this.#recent.findLast(isSame);
-    if (first) {
-      this.#repeats++;
-      this.#longestRepeatMs = Math.max(this.#longestRepeatMs, now - first.at);
-    } else {
-      this.#foreigner(unit, now);
-      this.#readsElsewhere(kind, now);
-    }
-  }
-
-  /** A received reply may answer a request of this agent, now or late. */
-  mayBeOurs(unit: number, pdu: Uint8Array): void {
-    this.#recent = [...this.#recent.slice(1 - mostRecent), { unit, pdu, at: this.now }];
-  }
-
-  /** Another master's request was received. `answer`: the expected reply, if known. */
-  request(unit: number, answer: Expected | undefined): void {
+  /** Another master's request was received, to which `answer` is the reply. */
+  request(unit: number, answer: Expected): void {
     const at = this.now;
     this.#sign(at);
     this.#foreigner(unit, at);
-    if (!answer) return;
     const kinds = kindsOf(unit, answer);
     this.#foreignRequest = { kinds, at };
     this.#readsElsewhere(kinds[0] ?? "", at);
@@ -228,6 +216,20 @@ export class BusWatch {
 
   get #isShared(): boolean {
     return this.now - this.#foreignAt < disturbedForMs;
+  }
+
+  #unsolicited({ unit, pdu, at }: ReceivedReply, kind: string): void {
+    this.#sign(at);
+    const isSame = (each: ReceivedReply) => each.unit === unit && equal(each.pdu, pdu) && at - each.at < longestGapMs;
+    // Two masters with the same request get the same reply.
+    const first = this.awaited.includes(kind) ? undefined : this.#recent.findLast(isSame);
+    if (first) {
+      this.#repeats++;
+      this.#longestRepeatMs = Math.max(this.#longestRepeatMs, at - first.at);
+    } else {
+      this.#foreigner(unit, at);
+      this.#readsElsewhere(kind, at);
+    }
   }
 
   #sign(at: number): void {

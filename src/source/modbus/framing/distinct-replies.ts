@@ -1,6 +1,15 @@
-// Tracks late answers on a bus, where frames have no id: answers to requests that timed out may still come. Pure.
+// Which replies on a bus can be told apart: frames have no id there, only unit, function and length. Tracks answers to
+// requests that timed out, which may still come, and chooses requests whose answers differ from those and from replies
+// to another master. Pure.
 //
-// A unit answers in order, so an answer that matches none of them shows that no earlier one can come.
+// A unit answers in order, so an answer that matches no late one shows that no earlier one can come.
+//
+//   another master reads two registers, too      hr:40 .. 41
+//   so the agent reads one to four more          hr:40 .. 42       after the block,
+//                                                hr:39 .. 41       or before it,
+//   and drops them. It reads the block alone if the device rejects more and no other master uses that length.
+//
+// If the other master uses all possible lengths, the block is not read.
 import {
   dataBytes,
   functionOf,
@@ -19,7 +28,7 @@ export interface Expected {
 }
 
 /** Late answers by unit, in the order of the requests. */
-export type KnownLateReplies = Readonly<Record<string, readonly Expected[]>>;
+type KnownLateReplies = Readonly<Record<string, readonly Expected[]>>;
 
 /** Late answers tracked for each unit. A unit that never answers adds one with each request. */
 const maxLateReplies = 32;
@@ -80,9 +89,12 @@ export function lateReplyTracker(known: KnownLateReplies = {}) {
      */
     resync(request: UnitRequest, mayRead: (request: ReadRequest) => boolean = () => true): UnitRequest | undefined {
       if ("identity" in request || !isAmbiguous(request)) return undefined;
-      const step = isRegisterTable(request.table) ? 1 : 8;
       // Two lengths: the second one for a unit that ignored the first.
-      const inOtherTable = [1, 1 + step].map((count) => ({ ...request, table: otherTables[request.table], count }));
+      const inOtherTable = [1, 1 + stepOf(request)].map((count) => ({
+        ...request,
+        table: otherTables[request.table],
+        count,
+      }));
       return [...shorterReads(request), ...inOtherTable.filter((each) => isInProtocol(each) && mayRead(each))].find(
         (each) => !isAmbiguous(each),
       );
@@ -92,10 +104,9 @@ export function lateReplyTracker(known: KnownLateReplies = {}) {
      * was foreign, the real answer precedes that reply. Undefined if all permitted requests are ambiguous.
      */
     confirmation(request: ReadRequest, mayRead: (request: ReadRequest) => boolean): ReadRequest | undefined {
-      const step = isRegisterTable(request.table) ? 1 : 8;
       const others: readonly ReadRequest[] = [
         ...shorterReads(request),
-        { ...request, count: request.count + step },
+        { ...request, count: request.count + stepOf(request) },
         { ...request, table: otherTables[request.table], count: 1 },
       ];
       const isLike = (a: Expected, b: Expected) => a.code === b.code && a.bytes === b.bytes;
@@ -107,14 +118,19 @@ export function lateReplyTracker(known: KnownLateReplies = {}) {
   };
 }
 
+/** Registers, or bits, by which the length of the reply grows. */
+function stepOf({ table }: ReadRequest): number {
+  return isRegisterTable(table) ? 1 : 8;
+}
+
 /** All shorter requests from the same start. */
 function shorterReads(request: ReadRequest): readonly ReadRequest[] {
-  const step = isRegisterTable(request.table) ? 1 : 8;
+  const step = stepOf(request);
   return Array.from({ length: Math.ceil((request.count - 1) / step) }, (_, i) => ({ ...request, count: 1 + i * step }));
 }
 
 /** Whether the protocol can express the request. */
-export function isInProtocol({ table, start, count }: ReadRequest): boolean {
+function isInProtocol({ table, start, count }: ReadRequest): boolean {
   return start >= 0 && count <= protocolLimit[table] && start + count <= 65_536;
 }
 
@@ -139,4 +155,95 @@ export function kindOfReply(unit: number, pdu: Uint8Array): string {
 /** The kinds of a data reply and of an exception. */
 export function kindsOf(unit: number, { code, bytes }: Expected): readonly string[] {
   return [`${unit} ${code} ${bytes}`, `${unit} ${code | 0x80}`];
+}
+
+// Requests whose answers differ from replies to another master.
+
+/** Most additional registers, or bytes of bits. */
+const mostMore = 4;
+/** Most blocks that a message names. */
+const mostNamed = 3;
+
+export interface DistinctRules {
+  /** Whether a unit may be asked for addresses without a tag. */
+  readonly mayRead: (request: ReadRequest) => boolean;
+  /** Whether the answer could be confused with a late one that may still come. Then another request must go first. */
+  readonly isAmbiguous: (request: ReadRequest) => boolean;
+}
+
+/** `validMs`: how long foreign replies and failures are remembered. */
+export function distinctReads(validMs: number) {
+  /** Kind of reply → when another master last used it. */
+  const foreign = new Map<string, number>();
+  /** Block and side → failures in a row, and the time of the last. */
+  const failures = new Map<string, { readonly count: number; readonly at: number }>();
+  /** Blocks without a distinct request → when that was found. */
+  const indistinct = new Map<string, number>();
+
+  /** Whether another master has recently used the kind of reply that `request` expects. */
+  function isForeign(request: ReadRequest, now: number): boolean {
+    const [kind = ""] = kindsOf(request.unit, expectedOf(request));
+    return now - (foreign.get(kind) ?? Number.NEGATIVE_INFINITY) < validMs;
+  }
+
+  function failuresOf(side: string, now: number): number {
+    const known = failures.get(side);
+    return known && now - known.at < validMs ? known.count : 0;
+  }
+
+  return {
+    /** Another master has received or requested a reply of `kind`. */
+    foreign(kind: string, now: number): void {
+      foreign.set(kind, now);
+    },
+    /** A distinct request whose answer contains that to `request`. Undefined if there is none. */
+    choose(request: ReadRequest, { mayRead, isAmbiguous }: DistinctRules, now: number): ReadRequest | undefined {
+      const failures = (each: ReadRequest) => failuresOf(sideOf(request, each), now);
+      const isDistinct = (each: ReadRequest) =>
+        isInProtocol(each) && (each === request || mayRead(each)) && !isForeign(each, now);
+      const [side = []] = sides(request)
+        .map((reads) => reads.filter((each) => isDistinct(each) && failures(each) < Number.POSITIVE_INFINITY))
+        .filter((reads) => reads.length > 0)
+        .toSorted(([a = request], [b = request]) => failures(a) - failures(b));
+      const chosen = side.find((each) => !isAmbiguous(each)) ?? side[0];
+      if (chosen) indistinct.delete(nameOf(request));
+      else indistinct.set(nameOf(request), now);
+      return chosen;
+    },
+    /** Records the outcome of `sent` instead of `request`. Sides with fewer failures are preferred. */
+    came(outcome: "read" | "refused" | "silent", sent: ReadRequest, request: ReadRequest, now: number): void {
+      const side = sideOf(request, sent);
+      if (outcome === "read") failures.delete(side);
+      else {
+        const count = outcome === "refused" ? Number.POSITIVE_INFINITY : failuresOf(side, now) + 1;
+        failures.set(side, { count, at: now });
+      }
+    },
+    /** Blocks without a distinct request, such as `unit 1 hr:40 (2)`; empty if there are none. */
+    indistinct(now: number): string {
+      const names = [...indistinct].filter(([, at]) => now - at < validMs).map(([name]) => name);
+      const more = names.length > mostNamed ? ` and ${names.length - mostNamed} more` : "";
+      return names.slice(0, mostNamed).join(", ") + more;
+    },
+    isForeign,
+  };
+}
+
+/** Extensions after `request`, extensions before it, and `request` alone. */
+function sides(request: ReadRequest): readonly (readonly ReadRequest[])[] {
+  const lengths = Array.from({ length: mostMore }, (_, i) => (i + 1) * stepOf(request));
+  return [
+    lengths.map((more) => ({ ...request, count: request.count + more })),
+    lengths.map((more) => ({ ...request, start: request.start - more, count: request.count + more })),
+    [request],
+  ];
+}
+
+function sideOf(request: ReadRequest, sent: ReadRequest): string {
+  const side = sent.start < request.start ? "before" : sent.count > request.count ? "behind" : "alone";
+  return `${nameOf(request)} ${side}`;
+}
+
+function nameOf({ unit, table, start, count }: ReadRequest): string {
+  return `unit ${unit} ${table}:${start} (${count})`;
 }

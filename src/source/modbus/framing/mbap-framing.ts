@@ -11,8 +11,7 @@
 import { AgentError } from "../../../core/errors.ts";
 import { attempt } from "../../../lib/flow/attempt.ts";
 import { maxPduBytes, mismatchOf, type UnitRequest } from "../config/pdu.ts";
-import { foreignBytes } from "./foreign-bytes.ts";
-import { concatBytes, type Framing } from "./framing.ts";
+import { concatBytes, type Framing, foreignBytes } from "./framing.ts";
 
 const headerBytes = 7;
 const maxAbandoned = 4_096;

@@ -4,7 +4,7 @@ import { z } from "zod";
 import type { Runtime } from "../../../core/runtime.ts";
 import { stateFile } from "../../../lib/files/state-file.ts";
 import type { BlockBoundary } from "../config/plan.ts";
-import { lateReplyTracker } from "../framing/late-reply-tracker.ts";
+import { lateReplyTracker } from "../framing/distinct-replies.ts";
 
 const content = z.object({
   version: z.literal(1),

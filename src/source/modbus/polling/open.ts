@@ -15,7 +15,7 @@ import type { Exchange, TimedOut } from "../connection/result.ts";
 import { asciiCodec, rtuCodec } from "../framing/bus-codec.ts";
 import { BusFraming, type BusOptions } from "../framing/bus-framing.ts";
 import { BusWatch } from "../framing/bus-watch.ts";
-import { type LateReplyTracker, lateReplyTracker } from "../framing/late-reply-tracker.ts";
+import { type LateReplyTracker, lateReplyTracker } from "../framing/distinct-replies.ts";
 import { MbapFraming } from "../framing/mbap-framing.ts";
 import { connectTcp, openUdp } from "../transport/byte-stream.ts";
 import { gapMs, lineRest, openSerial, wireMs } from "../transport/serial-stream.ts";

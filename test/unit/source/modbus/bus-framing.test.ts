@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import type { Answer, ReadRequest } from "../../../../src/source/modbus/config/pdu.ts";
 import { asciiCodec, type BusCodec, crc16, rtuCodec } from "../../../../src/source/modbus/framing/bus-codec.ts";
 import { BusFraming } from "../../../../src/source/modbus/framing/bus-framing.ts";
-import { lateReplyTracker } from "../../../../src/source/modbus/framing/late-reply-tracker.ts";
+import { lateReplyTracker } from "../../../../src/source/modbus/framing/distinct-replies.ts";
 import { adversary, honestWord } from "../../../support/modbus-adversary.ts";
 import { withClient } from "../../../support/modbus-client.ts";
 import { runs, seed } from "../../../support/property.ts";

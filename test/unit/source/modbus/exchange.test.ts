@@ -9,7 +9,7 @@ import { streamExchange } from "../../../../src/source/modbus/connection/exchang
 import { rtuCodec } from "../../../../src/source/modbus/framing/bus-codec.ts";
 import { BusFraming } from "../../../../src/source/modbus/framing/bus-framing.ts";
 import { BusWatch } from "../../../../src/source/modbus/framing/bus-watch.ts";
-import { lateReplyTracker } from "../../../../src/source/modbus/framing/late-reply-tracker.ts";
+import { lateReplyTracker } from "../../../../src/source/modbus/framing/distinct-replies.ts";
 import { MbapFraming } from "../../../../src/source/modbus/framing/mbap-framing.ts";
 import {
   type ByteStream,

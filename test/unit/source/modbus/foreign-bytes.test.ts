@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { asciiCodec, rtuCodec } from "../../../../src/source/modbus/framing/bus-codec.ts";
-import { foreignBytes } from "../../../../src/source/modbus/framing/foreign-bytes.ts";
+import { foreignBytes } from "../../../../src/source/modbus/framing/framing.ts";
 import { mbapFrame } from "../../../support/modbus-adversary.ts";
 
 const request = { unit: 3, table: "hr", start: 0, count: 2 } as const;

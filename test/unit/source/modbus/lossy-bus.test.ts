@@ -8,7 +8,7 @@ import type { Result, TimedOut } from "../../../../src/source/modbus/connection/
 import { asciiCodec, rtuCodec } from "../../../../src/source/modbus/framing/bus-codec.ts";
 import { BusFraming } from "../../../../src/source/modbus/framing/bus-framing.ts";
 import { BusWatch } from "../../../../src/source/modbus/framing/bus-watch.ts";
-import { lateReplyTracker } from "../../../../src/source/modbus/framing/late-reply-tracker.ts";
+import { lateReplyTracker } from "../../../../src/source/modbus/framing/distinct-replies.ts";
 import type { ByteStreamListener } from "../../../../src/source/modbus/transport/byte-stream.ts";
 import { type Disturbances, disturbedBus, wordOf } from "../../../support/modbus-disturbed-bus.ts";
 import { seed } from "../../../support/property.ts";
