@@ -77,18 +77,19 @@ export class InputOwners {
   }
 }
 
-/** A refused Input ID: the filled template is invalid, a limit is reached, or another tag owns it. */
+/** A refused Input ID, or a refused address of one: the ID is invalid, a limit is reached, or another feeds it. */
 export class RefusedState {
   readonly #what: Pick<RefusedInput, "tag" | "input" | "reason" | "remedy">;
-  /** The owner of the Input ID. Undefined: no other tag owns it. */
+  /** The owner of the Input ID. Undefined: it has none. */
   readonly owner: Feeder | undefined;
   /** The last refused address. Empty: nothing was read yet. */
-  address = "";
+  address: string;
   readings = 0;
 
-  constructor(what: Pick<RefusedInput, "tag" | "input" | "reason" | "remedy">, owner?: Feeder) {
+  constructor(what: Pick<RefusedInput, "tag" | "input" | "reason" | "remedy">, owner?: Feeder, address = "") {
     this.#what = what;
     this.owner = owner;
+    this.address = address;
   }
 
   describe(): RefusedInput {
@@ -99,8 +100,9 @@ export class RefusedState {
 }
 
 /** Reports a refused Input ID, or a refused address of one, to the gap record and the log. */
-export function refusalReport(log: RateLimitedLog, watch: InputWatch | undefined): (refused: RefusedInput) => void {
-  return ({ tag, input, address, fedBy, reason }) => {
+export function refusalReport(log: RateLimitedLog, watch: InputWatch | undefined): (refused: RefusedState) => void {
+  return (refused) => {
+    const { tag, input, address, fedBy, reason } = refused.describe();
     watch?.failed(fedBy && address !== "" ? `${input} (${address})` : input, undefined, "refused", reason);
     const fields = { tag, input, ...(address !== "" && { address }), reason };
     log.warn(
@@ -123,13 +125,12 @@ export interface AddressMemory {
 }
 
 interface AddressBindingParts {
-  readonly source: string;
   /** Undefined: the address is chosen again after each start. */
   readonly memory: AddressMemory | undefined;
   /** Tags of which several addresses can lead to the same Input ID. */
   readonly ambiguities: ReadonlyMap<TagId, Ambiguity>;
   /** Called once for each listed second address. */
-  readonly refused: (refused: RefusedInput) => void;
+  readonly refused: (refused: RefusedState) => void;
 }
 
 /** Largest number of second addresses that a source lists. Readings of others are only counted. */
@@ -144,8 +145,8 @@ const distinguish = "use {path} in `input`, or another name that tells the addre
  */
 export class AddressBinding {
   readonly #parts: AddressBindingParts;
-  /** Second addresses of each input, with the number of refused readings. */
-  readonly #refused = new Map<InputState, Map<string, number>>();
+  /** Second addresses of each input. */
+  readonly #refused = new Map<InputState, Map<string, RefusedState>>();
   #listed = 0;
 
   constructor(parts: AddressBindingParts) {
@@ -172,38 +173,29 @@ export class AddressBinding {
 
   /** Counts `readings` of `address` that are not stored, since another address feeds `state`. */
   refuse(state: InputState, address: string, readings: number): void {
-    const known = this.#refused.get(state) ?? new Map<string, number>();
-    const before = known.get(address);
-    if (before === undefined) {
+    const { tag, input, boundTo } = state;
+    const known = this.#refused.get(state) ?? new Map<string, RefusedState>();
+    const refused = known.get(address);
+    if (refused) refused.readings += readings;
+    else {
       this.contested(state);
       if (this.#listed >= mostListed) return;
       this.#listed++;
+      const reason = `second address of this Input ID, which ${boundTo} feeds`;
+      const remedy = this.#parts.ambiguities.get(tag)?.remedy ?? distinguish;
+      const added = new RefusedState({ tag, input, reason, remedy }, state, address);
+      added.readings = readings;
+      this.#refused.set(state, known.set(address, added));
+      this.#parts.refused(added);
     }
-    this.#refused.set(state, known.set(address, (before ?? 0) + readings));
-    if (before === undefined) this.#parts.refused(this.#describe(state, address, readings));
   }
 
   /** The list entry of `address`. Undefined: the address is not refused or not listed. */
-  find(state: InputState, address: string): RefusedInput | undefined {
-    const readings = this.#refused.get(state)?.get(address);
-    return readings === undefined ? undefined : this.#describe(state, address, readings);
+  find(state: InputState, address: string): RefusedState | undefined {
+    return this.#refused.get(state)?.get(address);
   }
 
-  *list(): Iterable<RefusedInput> {
-    for (const [state, addresses] of this.#refused)
-      for (const [address, readings] of addresses) yield this.#describe(state, address, readings);
-  }
-
-  #describe({ tag, input, boundTo }: InputState, address: string, readings: number): RefusedInput {
-    const { source, ambiguities } = this.#parts;
-    return {
-      tag,
-      input,
-      address,
-      fedBy: { source, address: boundTo },
-      reason: `second address of this Input ID, which ${boundTo} feeds`,
-      remedy: ambiguities.get(tag)?.remedy ?? distinguish,
-      readings,
-    };
+  *list(): Iterable<RefusedState> {
+    for (const addresses of this.#refused.values()) yield* addresses.values();
   }
 }

@@ -60,7 +60,7 @@ class SourceMapping implements Mapping {
     this.#owners = owners ?? new InputOwners();
     const log = new RateLimitedLog(runtime);
     const reportRefused = refusalReport(log, watch);
-    this.#addresses = new AddressBinding({ source, memory: addresses, ambiguities, refused: reportRefused });
+    this.#addresses = new AddressBinding({ memory: addresses, ambiguities, refused: reportRefused });
     this.#counters = new MappingCounters(source, runtime.metrics);
     const shared = { log, counters: this.#counters, owners: this.#owners };
     this.#maker = new PointMaker({ ...shared, clock: runtime.clock, catalog, watch });
@@ -69,7 +69,7 @@ class SourceMapping implements Mapping {
       numbers: new InputNumbers(rules.length),
       claim: (state) => this.#owners.claim(state),
       opened: (state, tag, captures) => this.#open(state, tag, captures),
-      refused: (state) => reportRefused(state.describe()),
+      refused: reportRefused,
       contested: (state) => this.#addresses.contested(state),
     };
     const processingOf = processingTable();
@@ -162,9 +162,8 @@ class SourceMapping implements Mapping {
 
   refusals(): readonly RefusedInput[] {
     const refused = [...this.#addresses.list()];
-    for (const tag of this.#tags)
-      if (!(tag.only instanceof InputState)) for (const state of tag.refusals()) refused.push(state.describe());
-    return refused.slice(0, maxRefusals);
+    for (const tag of this.#tags) if (!(tag.only instanceof InputState)) refused.push(...tag.refusals());
+    return refused.slice(0, maxRefusals).map((state) => state.describe());
   }
 
   timeFaults(): TimeFaults {
@@ -173,7 +172,8 @@ class SourceMapping implements Mapping {
 
   refusalOf(tag: TagId, captures: Captures, address: string): RefusedInput | undefined {
     const state = this.#tags[tag]?.find(captures);
-    return state instanceof RefusedState ? state.describe() : state && this.#addresses.find(state, address);
+    const refused = state instanceof InputState ? this.#addresses.find(state, address) : state;
+    return refused?.describe();
   }
 
   [Symbol.dispose](): void {
