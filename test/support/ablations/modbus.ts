@@ -273,7 +273,7 @@ export const modbusAblations: readonly Ablation[] = [
   {
     safeguard: "distinguishing ambiguous answers from timeouts",
     file: "source/modbus/polling/poll.ts",
-    code: "      this.#unit.contested();\n",
+    code: "      this.#options.breaker.cancelled();\n",
     without: '      this.#unit.failed("", 0);\n',
     test: poll,
   },

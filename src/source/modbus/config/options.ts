@@ -1,7 +1,7 @@
 // Schemas of the options of a Modbus source and its tags.
 import { z } from "zod";
 import { AgentError } from "../../../core/errors.ts";
-import { duration, unfit } from "../../../lib/values/fields.ts";
+import { duration, parsedText, unfit } from "../../../lib/values/fields.ts";
 import { type Address, addressFrom, parseAddress } from "./address.ts";
 import { parseEndpoint } from "./endpoint.ts";
 import type { Range } from "./plan.ts";
@@ -99,16 +99,12 @@ function addressError(input: unknown): string {
     : "must be an address such as hr:0 u16, hr:20.3 bit or co:5";
 }
 
-const forbid = z
-  .string()
-  .transform((text, context): Range => {
-    const match = /^(hr|ir|co|di):(\d{1,5})(?:\.\.(\d{1,5}))?$/.exec(text.trim().toLowerCase());
-    const [, table = "", from = "", to = from] = match ?? [];
-    if (match && isTable(table) && Number(from) <= Number(to) && Number(to) <= 65_535)
-      return { table, from: Number(from), to: Number(to) };
-    return unfit(context, "must be a range such as hr:100..109", text);
-  })
-  .meta({ examples: ["hr:100..109"] });
+const forbid = parsedText((text): Range | string => {
+  const match = /^(hr|ir|co|di):(\d{1,5})(?:\.\.(\d{1,5}))?$/.exec(text.trim().toLowerCase());
+  const [, table = "", from = "", to = from] = match ?? [];
+  const isRange = isTable(table) && Number(from) <= Number(to) && Number(to) <= 65_535;
+  return isRange ? { table, from: Number(from), to: Number(to) } : "be a range such as hr:100..109";
+}).meta({ examples: ["hr:100..109"] });
 
 export const modbusTag = z.strictObject({
   at,

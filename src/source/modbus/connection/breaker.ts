@@ -82,7 +82,7 @@ export function unitBreaker(clock: Clock, random: () => number, budget: ProbeBud
       down = { reason, probeAt: clock.monotonic() + backOff.next() };
       return goesDown;
     },
-    /** Ends a request that was aborted, without a result. */
+    /** Ends a request that was aborted, or whose result says nothing about the unit. */
     cancelled(): void {
       endProbe(0);
     },

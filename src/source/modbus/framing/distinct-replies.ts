@@ -56,7 +56,7 @@ export function lateReplyTracker(known: KnownLateReplies = {}) {
   return {
     /** Number of answers of `unit` that may still come. */
     count(unit: number): number {
-      return byUnit.get(unit)?.length ?? 0;
+      return of(unit).length;
     },
     /** All late answers that may still come, for the next connection. */
     get known(): KnownLateReplies {

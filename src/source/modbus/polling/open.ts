@@ -28,13 +28,7 @@ export async function openModbus(config: ModbusConfig, runtime: Runtime, signal:
   // `check` reports these faults with their lines; reject a configuration that was not checked.
   const [fault] = configFaults(config);
   if (fault) throw new AgentError("CONFIG_INVALID", `${name}: ${fault.field} ${fault.message}`);
-  const { clock, random, metrics } = runtime;
-  const own: Runtime = {
-    clock,
-    random,
-    metrics,
-    log: runtime.log.child({ part: "source", source: name, driver: "modbus" }),
-  };
+  const own: Runtime = { ...runtime, log: runtime.log.child({ part: "source", source: name, driver: "modbus" }) };
   const targets = pollTargets(config);
   const units = new Set(targets.map((target) => target.unit));
   const quirks = await loadDeviceQuirks(config.stateDir, own);
@@ -50,7 +44,7 @@ export async function openModbus(config: ModbusConfig, runtime: Runtime, signal:
     );
   };
   using opening = new DisposableStack();
-  opening.use(await takePrecedence(connectionOf(options.url), clock, signal));
+  opening.use(await takePrecedence(connectionOf(options.url), own.clock, signal));
   const link = await openConnection({ name, options, units, lateReplies: quirks.lateReplies, mayRead }, own, signal);
   return modbusSource(config, targets, link, quirks, own, mayRead, opening.move());
 }

@@ -134,7 +134,7 @@ export class Poll {
       return this.#fetchHalves(block, reason, cycle, new LengthSearch());
     }
     if (result.kind === "contested") {
-      this.#unit.contested();
+      this.#options.breaker.cancelled();
       const reason = describeContested(result);
       // Shorter blocks have other reply lengths.
       return result.always && !isOfUnit && block.halves.length > 0

@@ -135,10 +135,6 @@ export function unitReader(options: UnitReaderOptions, runtime: Runtime) {
       const { breaker, target } = options;
       if (breaker.failed(reason, ms + options.restMs)) runtime.log.warn({ unit: target.unit, reason }, "unit is down");
     },
-    /** Ends a request whose result says nothing about the unit. */
-    contested(): void {
-      options.breaker.cancelled();
-    },
     silence({ mismatch, lateMs, closed }: Pick<Silence, "mismatch" | "lateMs" | "closed">, ms: number): string {
       const { unit, timeoutMs } = options.target;
       if (closed !== undefined) return `unit ${unit} did not answer: ${closed}`;
