@@ -147,9 +147,7 @@ function mqttConnection(client: MqttClient, sessionPresent: boolean, lost: Promi
   const { protocolVersion: version } = client.options;
   const protocolVersion: 3 | 4 | 5 = version === 5 || version === 3 ? version : 4;
   const limits: Readonly<Record<string, unknown>> = { ...client.serverProperties };
-  const lostFirst = lost.then((error): never => {
-    throw error;
-  });
+  const lostFirst = lost.then((error) => Promise.reject<never>(error));
   lostFirst.catch(() => {});
   client.stream.on("data", () => void (hasReceived = true));
 

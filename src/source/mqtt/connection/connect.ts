@@ -7,6 +7,7 @@ import { AgentError } from "../../../core/errors.ts";
 import type { Logger } from "../../../core/runtime.ts";
 import { fileProblem } from "../../../lib/files/paths.ts";
 import { orAbort } from "../../../lib/flow/abort.ts";
+import { defined } from "../../../lib/values/defined.ts";
 import type { MqttOptions } from "../config/options.ts";
 import {
   type BrokerConnection,
@@ -21,7 +22,7 @@ import { cutMessages } from "./web-socket-frames.ts";
 
 type Version = 3 | 4 | 5;
 
-export interface Connecting<Handler> {
+interface Connecting<Handler> {
   readonly url: string;
   readonly options: MqttOptions;
   readonly clientId: string;
@@ -64,24 +65,12 @@ export async function connectBroker<Handler extends MessageHandler>(
     }
     log.debug({ err: result.error, protocolVersion }, "no answer in this version of the protocol");
   }
-  if (first && (await needsTls(url, signal))) throw wantsTls(shownUrl(url), first.error);
+  if (first && (await needsTls(url, signal)))
+    throw new AgentError("SOURCE_PROTOCOL", `${shownUrl(url)}: this port speaks TLS, the URL does not`, {
+      cause: first.error,
+      hint: `write ${shownUrl(url).replace(/^(mqtt|ws)(?=:)/i, "$1s")}, with caFile where the issuer of the broker's certificate is your own`,
+    });
   throw first?.error ?? new AgentError("SOURCE_PROTOCOL", `${shownUrl(url)}: no version of the protocol to try`);
-}
-
-/** Whether the port of a URL without TLS speaks TLS. */
-async function needsTls(url: string, signal: AbortSignal): Promise<boolean> {
-  const { protocol, hostname, port } = new URL(url);
-  const usual = { "mqtt:": 1_883, "ws:": 80 }[protocol];
-  if (usual === undefined) return false;
-  return await speaksTls({ host: withoutBrackets(hostname), port: port === "" ? usual : Number(port) }, signal);
-}
-
-function wantsTls(url: string, cause: AgentError): AgentError {
-  const secure = url.replace(/^(mqtt|ws)(?=:)/i, "$1s");
-  return new AgentError("SOURCE_PROTOCOL", `${url}: this port speaks TLS, the URL does not`, {
-    cause,
-    hint: `write ${secure}, with caFile where the issuer of the broker's certificate is your own`,
-  });
 }
 
 /** Removes the brackets of an IPv6 address, which only URLs have. */
@@ -110,8 +99,7 @@ function libraryOptions(url: string, options: MqttOptions, clientId: string, pro
     clean: !session.persistent,
     keepalive: Math.round(keepalive / 1_000),
     connectTimeout,
-    ...(username !== undefined && { username }),
-    ...(password !== undefined && { password: password.reveal() }),
+    ...defined({ username, password: password?.reveal() }),
     ...tlsOptions(options),
     ...(protocolVersion === 5 && {
       properties: {
@@ -130,8 +118,7 @@ function tlsOptions({ serverName, verify, alpn, keyPassphrase }: MqttOptions): I
   const checks: RequestOptions = {
     rejectUnauthorized: verify !== "none",
     ...(verify === "ca" && { checkServerIdentity: () => undefined }),
-    ...(serverName !== undefined && { servername: serverName }),
-    ...(keyPassphrase !== undefined && { passphrase: keyPassphrase.reveal() }),
+    ...defined({ servername: serverName, passphrase: keyPassphrase?.reveal() }),
   };
   return {
     ...checks,
@@ -150,7 +137,7 @@ async function readCredentials(options: MqttOptions): Promise<IClientOptions> {
   ]);
   // Editors add a newline at the end of a file.
   const password = secret?.toString("utf8").replace(/\r?\n$/, "");
-  return { ...(password !== undefined && { password }), ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) };
+  return defined({ password, ca, cert, key });
 }
 
 async function read(option: string, path: string | undefined): Promise<Buffer | undefined> {
@@ -168,16 +155,16 @@ async function read(option: string, path: string | undefined): Promise<Buffer | 
 /** Time-out in milliseconds. */
 const answerWithin = 3_000;
 
-/** Whether the port speaks TLS. False also if it cannot be reached. Rejects with `signal.reason` only. */
-async function speaksTls({ host, port }: { readonly host: string; readonly port: number }, signal: AbortSignal) {
+/** Whether the port of a URL without TLS speaks TLS. False also if it cannot be reached. Rejects with `signal.reason` only. */
+async function needsTls(url: string, signal: AbortSignal): Promise<boolean> {
+  const { protocol, hostname, port } = new URL(url);
+  const usual = { "mqtt:": 1_883, "ws:": 80 }[protocol];
+  if (usual === undefined) return false;
   signal.throwIfAborted();
   const { promise, resolve } = Promise.withResolvers<boolean>();
-  const socket = connect({
-    host,
-    port,
-    rejectUnauthorized: false,
-    ...(/^[\d.]+$|:/.test(host) ? {} : { servername: host }),
-  });
+  const host = withoutBrackets(hostname);
+  const servername = /^[\d.]+$|:/.test(host) ? undefined : host;
+  const socket = connect({ host, port: Number(port || usual), rejectUnauthorized: false, ...defined({ servername }) });
   const timer = setTimeout(() => resolve(false), answerWithin);
   socket.on("secureConnect", () => resolve(true));
   // An alert also proves TLS, for example if the server requires a client certificate.

@@ -34,9 +34,11 @@ export function explainFailure(attempt: Attempt, { error, disconnectReason }: Fa
   const cause = error && { cause: error };
   const refusal = disconnectReason ?? reasonCodeOf(error);
   if (refusal !== undefined) {
-    const message = `${attempt.url} refused the connection ${asWhom(attempt)}: ${describeReason(refusal)}`;
+    const { url, username, clientId } = attempt;
+    const whom = `${username === undefined ? "without a user name" : `as user ${username}`}, client ${clientId}`;
+    const message = `${url} refused the connection ${whom}: ${describeReason(refusal)}`;
     return {
-      error: new AgentError(errorCodeOf(refusal), message, { ...cause, ...hintOf(refusal) }),
+      error: new AgentError(errorCodeOf(refusal), message, { ...cause, hint: hintOf(refusal) }),
       olderVersion: wantsOtherVersion(refusal) ? "asked for" : "no",
     };
   }
@@ -46,9 +48,9 @@ export function explainFailure(attempt: Attempt, { error, disconnectReason }: Fa
       "check that an MQTT broker listens on this port, and whether it expects TLS (mqtts://) or WebSockets (ws://)";
     return { error: new AgentError("SOURCE_PROTOCOL", message, { hint }), olderVersion: "perhaps" };
   }
-  const { code, text, ...hint } = explainError(error);
+  const { code, text, hint } = explainError(error);
   return {
-    error: new AgentError(code, `${attempt.url}: ${text}`, { cause: error, ...hint }),
+    error: new AgentError(code, `${attempt.url}: ${text}`, { cause: error, hint }),
     // Neither an unreadable answer nor a reset means that no broker is there.
     olderVersion: code === "SOURCE_PROTOCOL" || systemCode(error) === "ECONNRESET" ? "perhaps" : "no",
   };
@@ -72,12 +74,12 @@ function lossError(attempt: Attempt, { error, disconnectReason }: FailureRecord)
   if (disconnectReason !== undefined && disconnectReason !== 0) {
     const code = errorCodeOf(disconnectReason);
     const message = `${attempt.url} ended the connection of client ${attempt.clientId}: ${describeReason(disconnectReason)}`;
-    const hint = code === "SOURCE_TAKEN_OVER" ? { hint: takeoverHint(attempt.clientId) } : hintOf(disconnectReason);
-    return new AgentError(code, message, { ...cause, ...hint });
+    const hint = code === "SOURCE_TAKEN_OVER" ? takeoverHint(attempt.clientId) : hintOf(disconnectReason);
+    return new AgentError(code, message, { ...cause, hint });
   }
   if (error) {
-    const { code, text, ...hint } = explainError(error);
-    return new AgentError(code, `connection to ${attempt.url} lost: ${text}`, { cause: error, ...hint });
+    const { code, text, hint } = explainError(error);
+    return new AgentError(code, `connection to ${attempt.url} lost: ${text}`, { cause: error, hint });
   }
   return new AgentError("SOURCE_UNREACHABLE", `${attempt.url} closed the connection`, {
     hint: `the broker gave no reason: it was stopped, or, if this repeats at once, another client uses client identifier ${attempt.clientId}`,
@@ -94,11 +96,6 @@ function takeoverHint(clientId: string): string {
   return `find the other client that uses ${clientId}, and set another clientId on one of them; the default is <agent.name>-<source name>, so two agents need two names. Each of them misses the messages that the other one receives`;
 }
 
-/** `as user gw1, client north-hall`. */
-function asWhom({ username, clientId }: Attempt): string {
-  return `${username === undefined ? "without a user name" : `as user ${username}`}, client ${clientId}`;
-}
-
 /** The reason code of a refusal, which the library stores in `code` as a number. */
 function reasonCodeOf(error: Error | undefined): number | undefined {
   return error && "code" in error && typeof error.code === "number" && error.message.startsWith("Connection refused")
@@ -113,12 +110,9 @@ interface Explanation {
   readonly hint?: string;
 }
 
-function explanation(code: ErrorCode, text: string, hint?: string): Explanation {
-  return { code, text, ...(hint !== undefined && { hint }) };
-}
-
-const unreachable = (text: string) => explanation("SOURCE_UNREACHABLE", text);
-const refused = (text: string, hint: string) => explanation("SOURCE_REFUSED", text, hint);
+const unreachable = (text: string): Explanation => ({ code: "SOURCE_UNREACHABLE", text });
+const refused = (text: string, hint: string): Explanation => ({ code: "SOURCE_REFUSED", text, hint });
+const wasReset = unreachable("the connection was reset");
 const untrustedIssuer = refused(
   "the issuer of its certificate is not trusted",
   "set caFile to the PEM file with the certificate of the issuer (the CA of the plant)",
@@ -131,8 +125,8 @@ const explanations: Readonly<Record<string, Explanation>> = {
   EHOSTUNREACH: unreachable("no route to this host"),
   ENETUNREACH: unreachable("no route to this network"),
   ETIMEDOUT: unreachable("the host does not answer"),
-  ECONNRESET: unreachable("the connection was reset"),
-  EPIPE: unreachable("the connection was reset"),
+  ECONNRESET: wasReset,
+  EPIPE: wasReset,
   DEPTH_ZERO_SELF_SIGNED_CERT: refused(
     "its certificate is self-signed and not trusted",
     "set caFile to the PEM file with this certificate",
@@ -152,11 +146,11 @@ const explanations: Readonly<Record<string, Explanation>> = {
     "its certificate is not valid yet",
     "set the clock of this machine, or renew the certificate of the broker",
   ),
-  ERR_SSL_WRONG_VERSION_NUMBER: explanation(
-    "SOURCE_PROTOCOL",
-    "this port does not speak TLS",
-    "use the port of the broker for TLS, usually 8883; without TLS the URL begins with mqtt:// or ws://",
-  ),
+  ERR_SSL_WRONG_VERSION_NUMBER: {
+    code: "SOURCE_PROTOCOL",
+    text: "this port does not speak TLS",
+    hint: "use the port of the broker for TLS, usually 8883; without TLS the URL begins with mqtt:// or ws://",
+  },
   ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED: refused(
     "the broker requires a client certificate",
     "set certFile and keyFile",
@@ -191,7 +185,7 @@ function explainError(error: Error): Explanation {
   if (error.message === "Keepalive timeout")
     return unreachable("nothing was received for one and a half times keepalive");
   if (code !== undefined && /^E[A-Z]+$/.test(code)) return unreachable(messageOf(error));
-  return explanation("SOURCE_PROTOCOL", `what came is not valid MQTT (${messageOf(error)})`);
+  return { code: "SOURCE_PROTOCOL", text: `what came is not valid MQTT (${messageOf(error)})` };
 }
 
 /** Lists the names of a certificate that does not match the host. */
@@ -210,15 +204,11 @@ function otherName(error: Error): Explanation {
   );
 }
 
+const subject = z.object({ CN: z.union([z.string(), z.array(z.string())]).optional() });
+const certificate = z.object({ subjectaltname: z.string().optional(), subject: subject.optional() });
 const nameMismatch = z.object({
   host: z.string().optional().catch(undefined),
-  cert: z
-    .object({
-      subjectaltname: z.string().optional(),
-      subject: z.object({ CN: z.union([z.string(), z.array(z.string())]).optional() }).optional(),
-    })
-    .optional()
-    .catch(undefined),
+  cert: certificate.optional().catch(undefined),
 });
 
 /** A host with several addresses fails with an AggregateError, whose own message is empty. */
@@ -292,9 +282,7 @@ const watches = new WeakMap<object, TakeoverWatch>();
 
 /** The watch of a source, shared by all its connections. `config` identifies the source. */
 export function takeoverWatchOf(config: object): TakeoverWatch {
-  const known = watches.get(config);
-  if (known) return known;
-  const made = new TakeoverWatch();
-  watches.set(config, made);
-  return made;
+  const watch = watches.get(config) ?? new TakeoverWatch();
+  watches.set(config, watch);
+  return watch;
 }

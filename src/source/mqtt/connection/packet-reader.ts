@@ -61,20 +61,13 @@ export interface PacketSinks {
   readonly fail: (error: Error) => void;
 }
 
-export interface PacketReader {
-  /** Reads the packets of `chunk` in their order, then calls `done`. */
-  write(chunk: Buffer, done: () => void): void;
-  /** Continues after `receive` returned false. */
-  resume(): void;
-  /** Bytes of an incomplete packet in memory. */
-  readonly heldBytes: number;
-}
+export type PacketReader = ReturnType<typeof packetReader>;
 
 /** Reads one connection. `maxPayload`: bytes; a larger payload is skipped. */
 export function packetReader(
   { maxPayload, protocolVersion }: { readonly maxPayload: number; readonly protocolVersion: 3 | 4 | 5 },
   { receive, pass, fail }: PacketSinks,
-): PacketReader {
+) {
   let input: Buffer = nothing;
   /** Start of the current packet in `input`, and the position up to which it was read. */
   let at = 0;
@@ -222,7 +215,8 @@ export function packetReader(
   }
 
   return {
-    write(chunk, done) {
+    /** Reads the packets of `chunk` in their order, then calls `done`. */
+    write(chunk: Buffer, done: () => void): void {
       input = chunk;
       at = 0;
       onRead = done;
@@ -238,12 +232,14 @@ export function packetReader(
       }
       read();
     },
-    resume() {
+    /** Continues after `receive` returned false. */
+    resume(): void {
       if (!stalled) return;
       stalled = false;
       read();
     },
-    get heldBytes() {
+    /** Bytes of an incomplete packet in memory. */
+    get heldBytes(): number {
       return pendingBytes;
     },
   };

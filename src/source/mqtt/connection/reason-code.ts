@@ -1,4 +1,5 @@
 // Descriptions of MQTT reason codes for the operator.
+import { z } from "zod";
 import { credentialsHint, type ErrorCode } from "../../../core/errors.ts";
 
 /** Text, error code, and a hint if that of the error code does not fit. */
@@ -65,10 +66,9 @@ export function errorCodeOf(reason: number): ErrorCode {
   return meanings[reason]?.[1] ?? "SOURCE_PROTOCOL";
 }
 
-/** Hint for a reason code. Empty: the hint of its error code fits. */
-export function hintOf(reason: number): { readonly hint?: string } {
-  const hint = meanings[reason]?.[2];
-  return hint === undefined ? {} : { hint };
+/** Hint for a reason code. Undefined: the hint of its error code fits. */
+export function hintOf(reason: number): string | undefined {
+  return meanings[reason]?.[2];
 }
 
 /** Whether the broker requires another protocol version. */
@@ -78,8 +78,7 @@ export function wantsOtherVersion(reason: number): boolean {
 
 /** The codes of a SUBACK for which the library threw `error`. */
 export function grantedCodes(error: unknown): readonly number[] | undefined {
-  if (!(error instanceof Error) || !("packet" in error)) return undefined;
-  const packet = error.packet;
-  if (typeof packet !== "object" || packet === null || !("granted" in packet)) return undefined;
-  return Array.isArray(packet.granted) ? packet.granted.filter((code) => typeof code === "number") : undefined;
+  return refusal.safeParse(error).data?.packet.granted;
 }
+
+const refusal = z.object({ packet: z.object({ granted: z.array(z.number()) }) });

@@ -22,10 +22,9 @@ const schema = z.object({
   request: z.object({ qos: z.literal([0, 1, 2]), retainedOf: z.string() }).optional(),
 });
 type State = z.output<typeof schema>;
-type Changing = Pick<State, "protocolVersion" | "hangUps" | "filters" | "unanswered" | "unprotected" | "request">;
 
 /** How filters are requested. `retainedOf`: fingerprint of the tags' filters that use retained messages. */
-export type SubscriptionRequest = NonNullable<State["request"]>;
+type SubscriptionRequest = NonNullable<State["request"]>;
 
 /** The request of `qos` for tags of which those with the filters `retained` use retained messages. */
 export function subscriptionRequest(qos: 0 | 1 | 2, retained: readonly string[]): SubscriptionRequest {
@@ -58,7 +57,7 @@ export async function loadSessionState(
   });
   let state: State = (await file.load()) ?? { ...session, hangUps: 0, filters: [], unanswered: [], unprotected: [] };
 
-  async function remember(change: Partial<Changing>): Promise<void> {
+  async function remember(change: Partial<Omit<State, "url" | "clientId">>): Promise<void> {
     const next = { ...state, ...change, filters: (change.filters ?? state.filters).toSorted() };
     if (JSON.stringify(next) === JSON.stringify(state)) return;
     state = next;

@@ -9,7 +9,7 @@ import type { MqttConnection, SubscribeOptions } from "./client.ts";
 import { describeReason } from "./reason-code.ts";
 import { type SessionState, subscriptionRequest } from "./session-state.ts";
 
-export interface SubscriptionOptions {
+interface SubscriptionOptions {
   readonly qos: 0 | 1 | 2;
   /** Filters of the tags that use retained messages. */
   readonly retained: readonly string[];
@@ -72,25 +72,45 @@ export async function applySubscriptions(
     );
     return new Set();
   };
-  const request = async (filters: readonly string[], how: HowToSubscribe) => {
+  const note = (filter: string, code: number) => {
+    if (code >= 0x80) return refuse(filter, code);
+    granted.add(filter);
+    if (code === 0 && qos > 0) unprotected.add(filter);
+  };
+  /** `known`: filters that the session has as requested, with the QoS granted. */
+  const request = async (
+    filters: readonly string[],
+    retainHandling: SubscribeOptions["retainHandling"],
+    known: ReadonlyMap<string, number>,
+  ) => {
     // Saved before the request: a crash in between must leave no subscription that is never removed, and none that is
     // never requested again.
     const all = new Set([...inSession, ...granted, ...filters]);
     const unanswered = [...all].filter((filter) => !granted.has(filter) && !before.has(filter));
     await state.remember({ filters: [...all], unanswered, request: asked });
-    for (const [filter, code] of await subscribe(connection, filters, how)) {
-      if (code >= 0x80) refuse(filter, code);
-      else {
-        granted.add(filter);
-        if (code === 0 && qos > 0) unprotected.add(filter);
-      }
-    }
+    // Renewing a subscription checks that it is still granted. Before MQTT 5 it would resend all retained messages.
+    const isAsked = (filter: string) => connection.protocolVersion === 5 || !known.has(filter);
+    for (const filter of filters) if (!isAsked(filter)) note(filter, known.get(filter) ?? noAnswer);
+    const alone = marked();
+    const [single = [], together = []] = [true, false].map((is) =>
+      filters.filter((filter) => isAsked(filter) && alone.has(filter) === is),
+    );
+    const packets = [...packetsOf(together, limits), ...single.map((filter) => [filter])];
+    for (let at = 0; at < packets.length; at += packetsInFlight)
+      await Promise.all(
+        packets.slice(at, at + packetsInFlight).map(async (some) => {
+          const [first = ""] = some;
+          const identifier = alone.has(first) ? identifierOf(first) : undefined;
+          const codes = await connection.subscribe(some, { qos, retainHandling, identifier });
+          for (const [i, filter] of some.entries()) note(filter, codes[i] ?? noAnswer);
+        }),
+      );
   };
-  if (repeated.length > 0) await request(repeated, { qos, granted: new Map(), marked: marked(), retainHandling: 0 });
+  if (repeated.length > 0) await request(repeated, 0, new Map());
   for (;;) {
     const next = cover().filter((filter) => !granted.has(filter));
     if (next.length === 0) break;
-    await request(next, { qos, granted: before, marked: marked(), retainHandling });
+    await request(next, retainHandling, before);
   }
   const stale = [...inSession].filter((filter) => !granted.has(filter) && !refused.has(filter));
   if (stale.length > 0) await state.remember({ filters: [...granted, ...stale], unanswered: stale });
@@ -106,51 +126,11 @@ export async function applySubscriptions(
   return { granted: [...granted], refused, unprotected: [...unprotected] };
 }
 
-interface HowToSubscribe extends Omit<SubscribeOptions, "identifier"> {
-  /** Filters that get an identifier each. */
-  readonly marked: ReadonlySet<string>;
-  /** Filters that the session has as requested, with the QoS granted. */
-  readonly granted: ReadonlyMap<string, number>;
-}
-
-async function subscribe(
-  connection: MqttConnection,
-  filters: readonly string[],
-  { qos, granted, marked, retainHandling }: HowToSubscribe,
-): Promise<[string, number][]> {
-  // Renewing a subscription checks that it is still granted. Before MQTT 5 it would resend all retained messages.
-  const have = connection.protocolVersion === 5 ? new Map<string, number>() : granted;
-  const answers = filters.flatMap((filter): [string, number][] => {
-    const code = have.get(filter);
-    return code === undefined ? [] : [[filter, code]];
-  });
-  const missing = filters.filter((filter) => !have.has(filter));
-  const together = missing.filter((filter) => !marked.has(filter));
-  const single = missing.filter((filter) => marked.has(filter)).map((filter) => [filter]);
-  const all = [...packetsOf(together, brokerLimits(connection.limits)), ...single];
-  for (const packets of chunks(all, packetsInFlight)) {
-    const codes = await Promise.all(
-      packets.map((some) => {
-        const [first] = some;
-        const identifier = first !== undefined && marked.has(first) ? identifierOf(first) : undefined;
-        return connection.subscribe(some, { qos, retainHandling, identifier });
-      }),
-    );
-    for (const [i, some] of packets.entries())
-      for (const [j, filter] of some.entries()) answers.push([filter, codes[i]?.[j] ?? unanswered]);
-  }
-  return answers;
-}
-
 const packetsInFlight = 16;
 /** Unspecified error: used for a filter that the broker did not answer. */
-const unanswered = 0x80;
+const noAnswer = 0x80;
 
-function chunks<T>(all: readonly T[], size: number): T[][] {
-  return Array.from({ length: Math.ceil(all.length / size) }, (_, i) => all.slice(i * size, (i + 1) * size));
-}
-
-export interface BrokerLimits {
+interface BrokerLimits {
   /** Largest packet that the broker accepts, in bytes. */
   readonly maxPacket: number;
   readonly wildcards: boolean;
@@ -161,23 +141,18 @@ export interface BrokerLimits {
 
 /** Limits from the properties of CONNACK. Omitted properties mean no limit. */
 export function brokerLimits(properties: Readonly<Record<string, unknown>>): BrokerLimits {
-  const { maximumPacketSize, wildcardSubscriptionAvailable, sharedSubscriptionAvailable } = properties;
-  const { subscriptionIdentifiersAvailable } = properties;
+  const { maximumPacketSize } = properties;
   return {
     maxPacket: typeof maximumPacketSize === "number" ? maximumPacketSize : Number.POSITIVE_INFINITY,
-    wildcards: wildcardSubscriptionAvailable !== false,
-    shared: sharedSubscriptionAvailable !== false,
-    identifiers: subscriptionIdentifiersAvailable !== false,
+    wildcards: properties["wildcardSubscriptionAvailable"] !== false,
+    shared: properties["sharedSubscriptionAvailable"] !== false,
+    identifiers: properties["subscriptionIdentifiersAvailable"] !== false,
   };
 }
 
 /** The reason code with which the broker would refuse this filter. Undefined: it may accept it. */
-export function expectedRefusal(
-  filter: string,
-  { maxPacket, wildcards, shared }: Omit<BrokerLimits, "identifiers">,
-): number | undefined {
-  const isShared = filter.startsWith("$share/");
-  if (isShared && !shared) return sharedUnsupported;
+export function expectedRefusal(filter: string, { maxPacket, wildcards, shared }: BrokerLimits): number | undefined {
+  if (filter.startsWith("$share/") && !shared) return sharedUnsupported;
   if (!wildcards && /[+#]/.test(filter)) return wildcardsUnsupported;
   return packetHead + sizeOf(filter) > maxPacket ? packetTooLarge : undefined;
 }
@@ -195,7 +170,7 @@ const packetHead = 1 + 4 + 2 + 1;
 const identifierProperty = 1 + 4;
 
 /** Splits filters into packets and keeps their order. Each filter must fit into a packet. */
-export function packetsOf(filters: readonly string[], { maxPacket }: Pick<BrokerLimits, "maxPacket">): string[][] {
+export function packetsOf(filters: readonly string[], { maxPacket }: BrokerLimits): string[][] {
   const packets: string[][] = [];
   let size = Number.POSITIVE_INFINITY;
   for (const filter of filters) {
@@ -248,6 +223,6 @@ function refusedOf(tags: readonly MqttTag[], { granted, refused }: Subscriptions
     if (arrives(filter)) return [];
     const captures = tagCaptures(tag).length > 0;
     // a TagId is the index of its tag
-    return [{ tag: index as TagId, topic: tag.topic, code: refused.get(filter) ?? unanswered, captures }];
+    return [{ tag: index as TagId, topic: tag.topic, code: refused.get(filter) ?? noAnswer, captures }];
   });
 }
