@@ -1,11 +1,13 @@
-// Receives the messages of a connection and delivers their readings.
+// Receives the messages of a connection, delivers their readings, and notices tags that have none.
 import type { EpochMicros } from "../../../core/point.ts";
 import type { Runtime } from "../../../core/runtime.ts";
-import type { Delivery, Reading } from "../../../core/source.ts";
+import type { Delivery, Reading, TagId } from "../../../core/source.ts";
 import { isAbort } from "../../../lib/flow/abort.ts";
 import { RateLimitedLog } from "../../../lib/flow/rate-limited-log.ts";
+import { badReading } from "../../../lib/readings/reading-batch.ts";
+import { formatDuration } from "../../../lib/time/duration.ts";
 import type { MqttTag } from "../config/tag.ts";
-import { tagFilter } from "../config/tag-address.ts";
+import { tagCaptures, tagFilter } from "../config/tag-address.ts";
 import type { BrokerConnection, MessageHandler } from "../connection/client.ts";
 import { MessageCounts, UnknownTopics } from "../reading/message-counts.ts";
 import { NameTables } from "../reading/name-tables.ts";
@@ -15,7 +17,6 @@ import { SparkplugHost } from "../sparkplug/host.ts";
 import { SubscriptionCopies } from "../topics/topic-trie.ts";
 import { messageReader } from "./message-reader.ts";
 import { type Batch, receiveQueue } from "./receive-queue.ts";
-import { type StaleTagWatch, staleTagWatch } from "./stale-tag-watch.ts";
 
 export interface MessageReceiverOptions {
   readonly source: string;
@@ -70,7 +71,7 @@ export function openMessageReceiver(options: MessageReceiverOptions, runtime: Ru
   let stalledSince: number | undefined;
   /** Arrival time of messages in the current event loop turn. Undefined between turns. */
   let turn: EpochMicros | undefined;
-  let stale: StaleTagWatch | undefined;
+  let stale: ReturnType<typeof staleTagWatch>;
   let isClosed = false;
   let hasDefect = false;
 
@@ -85,8 +86,8 @@ export function openMessageReceiver(options: MessageReceiverOptions, runtime: Ru
     if (!isClosed) link.publish(topic, payload);
   }
 
-  /** Reads the Sparkplug messages that have waited for others for at least `forMs` milliseconds. */
-  function readWaiting(forMs = 0): void {
+  /** Reads the Sparkplug messages that have waited too long for others, or for at least `forMs` milliseconds. */
+  function readWaiting(forMs?: number): void {
     queue.put(undefined, (sink) => sparkplug.releaseOverdue(clock.now(), sink, forMs));
   }
 
@@ -161,7 +162,7 @@ export function openMessageReceiver(options: MessageReceiverOptions, runtime: Ru
       stale = staleTagWatch(tags, monotonic());
     },
     /** Undefined: no tag is watched. */
-    get stale(): StaleTagWatch | undefined {
+    get stale(): ReturnType<typeof staleTagWatch> {
       return stale;
     },
     /** Call with the filters that the broker has granted, before others are unsubscribed. */
@@ -175,8 +176,8 @@ export function openMessageReceiver(options: MessageReceiverOptions, runtime: Ru
     },
     /** Delivers Sparkplug messages that waited too long for missing earlier ones. */
     releaseOverdue(): void {
-      if (!sparkplug.overdue || queue.full) return;
-      queue.put(undefined, (sink) => sparkplug.releaseOverdue(clock.now(), sink));
+      if (queue.full) return;
+      readWaiting();
       queue.settle();
     },
     /** As `Source.deliveries`. After an abort it stops receiving and yields what has arrived, so that it is stored. */
@@ -187,14 +188,70 @@ export function openMessageReceiver(options: MessageReceiverOptions, runtime: Ru
         if (!isAbort(error, signal)) throw error;
       }
       close();
-      readWaiting();
+      readWaiting(0);
       for (let batch = queue.takeNow(); batch; batch = queue.takeNow()) yield deliveryOf(batch);
     },
     close,
     /** Call after a connection loss. `deliveries` first yields what has arrived, then throws `error`. */
     fail(error: unknown): void {
-      readWaiting();
+      readWaiting(0);
       queue.fail(error);
     },
   } satisfies MessageHandler & Record<string, unknown>;
+}
+
+// Detects tags without messages for longer than expected. A broker may grant a subscription but withhold the messages,
+// and a broken device sends none. No other mechanism detects either case.
+
+interface WatchedTag {
+  readonly id: TagId;
+  readonly topic: string;
+  /** Milliseconds. */
+  readonly expectEvery: number;
+  /** Whether the tag has no captures, so that its signal is known. */
+  readonly named: boolean;
+  received: number;
+  reported: boolean;
+}
+
+/** Begins to watch the tags. Undefined: none of them is to be watched. `nowMs` is monotonic in all methods. */
+export function staleTagWatch(tags: readonly MqttTag[], nowMs: number) {
+  const watchedTags = new Map<TagId, WatchedTag>();
+  /** Readings created here, which do not count as messages. */
+  const own = new WeakSet<Reading>();
+  for (const [index, tag] of tags.entries()) {
+    const { expectEvery, topic } = tag;
+    if (expectEvery === undefined) continue;
+    const id = index as TagId; // a TagId is the index of its tag
+    const named = tagCaptures(tag).length === 0;
+    watchedTags.set(id, { id, topic: topic.text, expectEvery, named, received: nowMs, reported: false });
+  }
+  if (watchedTags.size === 0) return undefined;
+
+  return {
+    /** Milliseconds between checks. */
+    intervalMs: Math.min(...watchedTags.values().map(({ expectEvery }) => expectEvery)) / 4,
+    received(readings: readonly Reading[], nowMs: number): void {
+      for (const reading of readings) {
+        const watched = watchedTags.get(reading.tag);
+        if (!watched || own.has(reading)) continue;
+        watched.received = nowMs;
+        watched.reported = false;
+      }
+    },
+    /** Tags that became silent since the last check, each with a reading that says so if its signal is known. */
+    check(nowMs: number, time: EpochMicros) {
+      const silent = [...watchedTags.values()].filter(
+        ({ reported, received, expectEvery }) => !reported && nowMs - received >= expectEvery,
+      );
+      return silent.map((watched) => {
+        const { id, topic, expectEvery, named } = watched;
+        watched.reported = true;
+        const place = { tag: id, captures: {}, address: topic, time };
+        const reading = badReading(place, `no message for ${formatDuration(expectEvery)}`);
+        own.add(reading);
+        return { topic, expectEvery, readings: named ? [reading] : [] };
+      });
+    },
+  };
 }

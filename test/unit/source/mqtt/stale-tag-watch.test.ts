@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { epochMicros } from "../../../../src/core/point.ts";
 import { mqttDriver } from "../../../../src/source/mqtt/driver.ts";
-import { staleTagWatch } from "../../../../src/source/mqtt/receiver/stale-tag-watch.ts";
+import { staleTagWatch } from "../../../../src/source/mqtt/receiver/message-receiver.ts";
 
 const tags = [{ topic: "a" }, { topic: "b", expectEvery: "10m" }, { topic: "c/{x}", expectEvery: "1h" }].map((text) =>
   mqttDriver.tag.parse(text),
