@@ -49,7 +49,7 @@ export const bytesField = z.strictObject({
     .describe("Some bits of an integer, as a number without sign: the least significant one and how many."),
   length: z.int().min(1).optional().describe("How many bytes there must be in all; any other number is malformed."),
 });
-export type BytesField = z.output<typeof bytesField>;
+type BytesField = z.output<typeof bytesField>;
 
 /** The number in `found`, a payload or a text in it. Throws `PayloadError` if it is missing or invalid. */
 export function readStruct(found: unknown, field: BytesField): number | bigint | boolean {

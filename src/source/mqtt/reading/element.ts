@@ -33,7 +33,8 @@ export function elementOf(route: Route, found: PathMatch, { document, names: tab
     const text = route.nameTable.get(id) ?? id;
     texts.push({ text, identity: text });
   }
-  const own = depth === 0 ? [] : identityOf(found, address);
+  // The matches of `[*]`, without positions that do not identify the element.
+  const own = depth === 0 ? [] : found.keys.filter((_, k) => !isLeftOut(k, found, address));
   // Includes positions only if the tag uses them, since a batch would create one element per position.
   const places = levelNames.some(isPlace) ? found.keys : own;
   const key = [...texts.map(({ identity }) => identity), ...places, found.positions].join("\0");
@@ -52,11 +53,6 @@ export function elementOf(route: Route, found: PathMatch, { document, names: tab
     : undefined;
   if (elements.size < maxRemembered && key.length <= maxKey) elements.set(key, element);
   return element;
-}
-
-/** The matches of `[*]`, without positions that do not identify the element. */
-function identityOf(found: PathMatch, address: TagAddress): readonly string[] {
-  return found.keys.filter((_, k) => !isLeftOut(k, found, address));
 }
 
 /** Whether key `k` is a position that identifies nothing: in a batch, or of a record under `.**`. */
@@ -90,17 +86,9 @@ function fillLevel(
   if (isPlace(name)) made[name] = keys[Number(name.slice(1)) - 1] ?? "";
   else if (name === "key") made[name] = ((positions >> last) & 1) === 0 ? (keys[last] ?? "") : "";
   else made[name] = own.join(".");
-  return (
-    made[name] !== "" || tag.fills === undefined || tag.descriptive?.includes(name) === true || hasOtherName(name, tag)
-  );
-}
-
-/** `{i}` may be empty if a field names the element. */
-function hasOtherName(name: string, { fills, capture, descriptive }: MqttTag): boolean {
-  return (
-    name === "i" &&
-    Object.keys(capture).some((each) => fills?.includes(each) === true && descriptive?.includes(each) !== true)
-  );
+  if (made[name] !== "" || tag.fills === undefined || !isDistinct(name, tag)) return true;
+  // `{i}` may be empty if a field names the element.
+  return name === "i" && Object.keys(tag.capture).some((each) => tag.fills?.includes(each) && isDistinct(each, tag));
 }
 
 /** Whether `name` is `i1`, `i2` and so on: the match of one `[*]`. */

@@ -3,16 +3,16 @@ import type { Captures, TagId } from "../../../core/source.ts";
 import type { MqttTag } from "../config/tag.ts";
 import { type TagAddress, tagAddress, tagPattern } from "../config/tag-address.ts";
 import { type Decoder, DecoderTable } from "../decoders/decoder.ts";
-import { ScopeCaptures } from "../topics/sparkplug-topic.ts";
+import { scopeCaptures } from "../topics/sparkplug-topic.ts";
 import { capturesIn } from "../topics/topic-template.ts";
 import { maxTopic, TopicTrie } from "../topics/topic-trie.ts";
 import type { NameTable } from "./name-tables.ts";
 
-export interface Way {
+interface Way {
   readonly address: TagAddress;
   readonly decode: Decoder;
-  /** Sparkplug B: captures of the metrics. */
-  readonly scoped?: ScopeCaptures | undefined;
+  /** Sparkplug B: adds to the captures of a metric. */
+  readonly scoped?: ReturnType<typeof scopeCaptures> | undefined;
 }
 
 interface Subscriber {
@@ -54,7 +54,7 @@ export function waysOf(maxPayload: number): (tag: MqttTag) => Way {
     if (like) return like.way;
     const address = tagAddress(tag);
     const decode = decoders.get(address.decoder, tag, maxPayload);
-    const way = { address, decode, scoped: address.scope && new ScopeCaptures(address.scope) };
+    const way = { address, decode, scoped: address.scope && scopeCaptures(address.scope) };
     if (known.length < mostCompared) known.push({ tag, way });
     return way;
   };

@@ -20,7 +20,7 @@ import {
 import { markStale, maxElements, type ReadingSink, readMetric, type SparkplugMessage } from "./metric-readings.ts";
 import { decodeSparkplug, type SparkplugMetric, type SparkplugPayload } from "./payload.ts";
 
-export interface SparkplugParts {
+interface SparkplugParts {
   readonly maxPayload: number;
   readonly rebirths: RebirthRequests;
   readonly counts: MessageCounts;
@@ -104,11 +104,6 @@ export class SparkplugHost {
   /** Number of known edge nodes without a birth, or offline. */
   get unborn(): number {
     return this.#members.values().reduce((sum, { node }) => sum + (node.born ? 0 : 1), 0);
-  }
-
-  get overdue(): boolean {
-    const now = this.#parts.monotonic();
-    return [...this.#waiting].some(({ sequence }) => now - (sequence.waitingSince ?? now) >= reorderMs);
   }
 
   /** Adds the readings of messages that have waited for at least `forMs` milliseconds, 2 s by default. */
@@ -210,8 +205,8 @@ export class SparkplugHost {
 
 /** An array of bits has the most elements per byte. */
 function weightOf({ metrics }: SparkplugPayload, bytes: number): number {
-  const elements = metrics.map(({ value }) => (value instanceof Uint8Array ? Math.min(value.length * 8, 10_000) : 0));
-  return bytes + elementBytes * elements.reduce((sum, count) => sum + count, 0);
+  const elements = (value: unknown) => (value instanceof Uint8Array ? Math.min(value.length * 8, 10_000) : 0);
+  return metrics.reduce((sum, { value }) => sum + elementBytes * elements(value), bytes);
 }
 
 /** Data with the metric's name and datatype needs no birth. */

@@ -3,6 +3,7 @@ import type { EpochMicros } from "../../../core/point.ts";
 import type { Description, Quality, Reading } from "../../../core/source.ts";
 import { defaultTimeRule } from "../../../lib/readings/device-time.ts";
 import { badReading } from "../../../lib/readings/reading-batch.ts";
+import { defined } from "../../../lib/values/defined.ts";
 import type { Scalar } from "../decoders/payload.ts";
 import { arrivalTaken, payloadTime } from "../decoders/payload-time.ts";
 import type { MessageCounts } from "../reading/message-counts.ts";
@@ -59,7 +60,7 @@ function placeOf(
   { id, way }: Route,
   { captures, address }: KnownMetric,
 ): Pick<Reading, "tag" | "captures" | "address"> {
-  return { tag: id, captures: way.scoped?.of(captures) ?? captures, address };
+  return { tag: id, captures: way.scoped?.(captures) ?? captures, address };
 }
 
 /** Adds the readings of one metric: its value, its array elements or its template members. A birth describes them. */
@@ -152,15 +153,14 @@ const highNames = ["engHigh", "EngHigh", "High", "max"];
 function describeMetric({ routes, sink }: SparkplugMessage, { properties }: SparkplugMetric, known: KnownMetric): void {
   const find = (names: readonly string[]) =>
     names.map((name) => properties[name]).find((value) => value !== undefined && value !== "");
-  const engUnit = find(unitNames);
-  const description = find(textNames);
+  const text = (names: readonly string[]) => {
+    const found = find(names);
+    return typeof found === "string" ? found : undefined;
+  };
   const min = find(lowNames);
   const max = find(highNames);
   const range = typeof min === "number" && typeof max === "number" && min < max ? { min, max } : undefined;
-  const signal = {
-    ...(typeof engUnit === "string" && { engUnit }),
-    ...(typeof description === "string" && { description }),
-  };
+  const signal = defined({ engUnit: text(unitNames), description: text(textNames) });
   if (Object.keys(signal).length === 0 && !range) return;
   for (const route of routes)
     if (wants(route, known)) sink.descriptions.push({ ...placeOf(route, known), signal, ...(range && { range }) });

@@ -4,10 +4,9 @@ import type { Captures } from "../../../core/source.ts";
 import type { CaptureFunction, TopicTemplate } from "./topic-template.ts";
 
 const types = ["NBIRTH", "NDATA", "NDEATH", "DBIRTH", "DDATA", "DDEATH"] as const;
-export type MessageType = (typeof types)[number];
 
 export interface SparkplugTopic {
-  readonly type: MessageType;
+  readonly type: (typeof types)[number];
   readonly group: string;
   readonly node: string;
   /** Empty for messages of the node itself. */
@@ -85,26 +84,16 @@ export function isInScope(scope: SparkplugScope | undefined, device: string): bo
   return wanted === "+" ? device !== "" : device === wanted;
 }
 
-/** Adds the topic's capture names to those of metrics. Returns the same object for the same metric. */
-export class ScopeCaptures {
-  readonly #names: readonly ScopeName[];
-  readonly #made = new WeakMap<Captures, Captures>();
-
-  constructor({ names }: Pick<SparkplugScope, "names">) {
-    this.#names = names;
-  }
-
-  /** `known`: captures of every metric: group, node, device and metric. */
-  of(known: Captures): Captures {
-    if (this.#names.length === 0) return known;
-    const before = this.#made.get(known);
+/** Adds the topic's capture names to those of a metric: group, node, device and metric. The same for the same metric. */
+export function scopeCaptures({ names }: SparkplugScope): (known: Captures) => Captures {
+  const made = new WeakMap<Captures, Captures>();
+  return (known) => {
+    if (names.length === 0) return known;
+    const before = made.get(known);
     if (before) return before;
-    const own = this.#names.map(({ name, part, apply }) => {
-      const text = known[part] ?? "";
-      return [name, apply ? apply(text) : text];
-    });
-    const made = { ...known, ...Object.fromEntries(own) };
-    this.#made.set(known, made);
-    return made;
-  }
+    const own = names.map(({ name, part, apply = (text: string) => text }) => [name, apply(known[part] ?? "")]);
+    const captures = { ...known, ...Object.fromEntries(own) };
+    made.set(known, captures);
+    return captures;
+  };
 }

@@ -14,7 +14,7 @@ export interface TopicTemplate {
   readonly captures: readonly TopicCapture[];
 }
 
-export interface TopicCapture {
+interface TopicCapture {
   readonly name: string;
   readonly level: number;
   readonly rest: boolean;
@@ -101,7 +101,7 @@ const functions: Readonly<Record<string, Make>> = {
     from && rest.length === 0 ? (text) => text.replaceAll(from, () => to) : undefined,
   default: ([value, ...rest]) => (value && rest.length === 0 ? (text) => (text === "" ? value : text) : undefined),
   map: (pairs) => {
-    const table = new Map(pairs.map((pair) => splitAt(pair, pair.indexOf("="))));
+    const table = new Map(pairs.map((pair) => [pair.slice(0, pair.indexOf("=")), pair.slice(pair.indexOf("=") + 1)]));
     // Texts that are not in the table stay unchanged.
     return pairs.every((pair) => pair.indexOf("=") > 0) ? (text) => table.get(text) ?? text : undefined;
   },
@@ -126,8 +126,4 @@ function parseCaptureFunctions(text: string): CaptureFunction | string {
 
 function withoutArguments(apply: CaptureFunction): Make {
   return (args) => (args.length === 0 ? apply : undefined);
-}
-
-function splitAt(text: string, at: number): readonly [string, string] {
-  return [text.slice(0, at), text.slice(at + 1)];
 }

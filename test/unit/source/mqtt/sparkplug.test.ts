@@ -11,7 +11,7 @@ import { EdgeNode, RebirthRequests } from "../../../../src/source/mqtt/sparkplug
 import { SparkplugHost } from "../../../../src/source/mqtt/sparkplug/host.ts";
 import { qualityOf } from "../../../../src/source/mqtt/sparkplug/metric-readings.ts";
 import { decodeSparkplug } from "../../../../src/source/mqtt/sparkplug/payload.ts";
-import { ScopeCaptures } from "../../../../src/source/mqtt/topics/sparkplug-topic.ts";
+import { scopeCaptures } from "../../../../src/source/mqtt/topics/sparkplug-topic.ts";
 import { runs } from "../../../support/property.ts";
 import { type MetricText, type PayloadText, sparkplugPayload } from "../../../support/sparkplug.ts";
 
@@ -610,7 +610,7 @@ function sparkplugHost(texts: readonly object[] = [{}], maxPayload = 100_000) {
     const tag = mqttDriver.tag.parse({ topic: "spBv1.0/#", format: "sparkplugB", ...text });
     const id = index as TagId; // a TagId is the index of its tag
     const address = tagAddress(tag);
-    const way = { address, decode: () => undefined, scoped: address.scope && new ScopeCaptures(address.scope) };
+    const way = { address, decode: () => undefined, scoped: address.scope && scopeCaptures(address.scope) };
     return { id, tag, way, captures: {}, from: "", device: undefined };
   });
   const receive = (topic: string, payload: Buffer, held?: number) => {
@@ -629,9 +629,9 @@ function sparkplugHost(texts: readonly object[] = [{}], maxPayload = 100_000) {
     values: () => readings.map(({ value }) => value),
     /** Calls what the driver calls periodically. Returns whether there was something to release. */
     release: () => {
-      const { overdue } = host;
+      const { length } = readings;
       host.releaseOverdue(arrival, { readings, descriptions });
-      return overdue;
+      return readings.length > length;
     },
     clear: () => readings.splice(0),
     pass: (ms: number) => (now += ms),
