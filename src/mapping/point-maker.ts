@@ -200,15 +200,16 @@ function deadbandOf({ report, valid, scale, offset }: TagRule, { device }: Input
 // Points of one delivery in columns. They grow if heartbeats or held points are added.
 
 export class PointColumnsWriter implements PointBatch {
-  readonly #inputs: RepeatedList<InputId>;
-  #ended: readonly InputId[] | undefined;
+  readonly #added: RepeatedList<InputId>;
+  /** Complete after `end`. */
+  inputs: readonly InputId[] = [];
   times: Float64Array<ArrayBuffer>;
   values: Float64Array<ArrayBuffer>;
   keeps: Uint8Array<ArrayBuffer> | undefined;
 
   /** `inputs`: builds the list of inputs, which it shares with equal batches before. */
   constructor(capacity: number, inputs: RepeatedList<InputId>) {
-    this.#inputs = inputs;
+    this.#added = inputs;
     this.times = new Float64Array(capacity);
     this.values = new Float64Array(capacity);
   }
@@ -217,19 +218,14 @@ export class PointColumnsWriter implements PointBatch {
     return this.inputs.length;
   }
 
-  /** Complete after `end`. */
-  get inputs(): readonly InputId[] {
-    return this.#ended ?? [];
-  }
-
   end(): void {
-    this.#ended = this.#inputs.take();
+    this.inputs = this.#added.take();
   }
 
   add(input: InputId, time: EpochMicros, value: number, keeps: boolean): void {
-    const at = this.#inputs.length;
+    const at = this.#added.length;
     if (at === this.times.length) this.#grow();
-    this.#inputs.add(input);
+    this.#added.add(input);
     this.times[at] = time;
     this.values[at] = value;
     if (keeps) (this.keeps ??= new Uint8Array(this.times.length))[at] = 1;
