@@ -8,6 +8,7 @@ import { longestInput } from "../tags/input-names.ts";
 const text = (most: number) => z.string().max(most);
 const key = text(2_000);
 const look = text(64);
+const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
 
 export const openRequest = z.strictObject({
   /** A configured source. Its address and login are those of the configuration. */
@@ -17,10 +18,7 @@ export const openRequest = z.strictObject({
   password: text(1_000).optional(),
   securityMode: z.enum(securityModes).optional(),
   /** SHA-256 of a certificate that a person has compared. */
-  trust: z
-    .string()
-    .regex(/^[0-9a-f]{64}$/)
-    .optional(),
+  trust: sha256.optional(),
   allowInsecurePassword: z.boolean().optional(),
 });
 
@@ -64,7 +62,7 @@ export const writeRequest = proposeRequest.extend({
 });
 
 export const trustRequest = z.strictObject({
-  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+  sha256,
   decision: z.enum(["accept", "reject"]),
 });
 
