@@ -30,42 +30,32 @@ export async function identify(
   unit: number,
   send: (request: IdentityRequest) => Promise<Result>,
 ): Promise<readonly Identity[]> {
-  let identities: readonly Identity[] = [];
-  for (const category of ["regular", "basic"] as const) {
-    const { found, refused } = await objects(unit, category, send);
-    identities = found;
-    if (!refused) break;
-  }
-  const serverId = await send({ unit, identity: "serverId" });
-  if (serverId.kind !== "data" || serverId.bytes.length === 0) return identities;
-  return [...identities, { name: "server id", text: serverIdText(serverId.bytes) }];
-}
-
-/** All objects of a category. `refused`: the device supports the function, but not this category. */
-async function objects(
-  unit: number,
-  category: "basic" | "regular",
-  send: (request: IdentityRequest) => Promise<Result>,
-): Promise<{ readonly found: readonly Identity[]; readonly refused: boolean }> {
   const found: Identity[] = [];
-  for (let from = 0, requests = 0; requests < mostRequests; requests++) {
-    const result = await send({ unit, identity: "objects", category, from });
-    if (result.kind === "exception" && found.length === 0)
-      return { found, refused: consequenceOf(result.code) === "split" };
-    if (result.kind !== "data") break;
-    // Header: category, conformity, more follows, next object, count. `mismatchOf` has checked that all objects are
-    // complete.
-    const [, , more = 0, next = 0, count = 0] = result.bytes;
-    for (let i = 0, at = 5; i < count; i++) {
-      const [number = 0, length = 0] = result.bytes.subarray(at);
-      const text = printable(result.bytes.subarray(at + 2, at + 2 + length));
-      if (text !== "") found.push({ name: names[number] ?? `object ${number}`, text });
-      at += 2 + length;
+  /** Finds all objects of a category. True: the device supports the function, but not this category. */
+  const refuses = async (category: "basic" | "regular") => {
+    for (let from = 0, requests = 0; requests < mostRequests; requests++) {
+      const result = await send({ unit, identity: "objects", category, from });
+      if (result.kind === "exception" && found.length === 0) return consequenceOf(result.code) === "split";
+      if (result.kind !== "data") break;
+      // Header: category, conformity, more follows, next object, count. `mismatchOf` has checked that all objects are
+      // complete.
+      const [, , more = 0, next = 0, count = 0] = result.bytes;
+      for (let i = 0, at = 5; i < count; i++) {
+        const [number = 0, length = 0] = result.bytes.subarray(at);
+        const text = printable(result.bytes.subarray(at + 2, at + 2 + length));
+        if (text !== "") found.push({ name: names[number] ?? `object ${number}`, text });
+        at += 2 + length;
+      }
+      if (more !== 0xff || next <= from) break;
+      from = next;
     }
-    if (more !== 0xff || next <= from) break;
-    from = next;
-  }
-  return { found, refused: false };
+    return false;
+  };
+  if (await refuses("regular")) await refuses("basic");
+  const serverId = await send({ unit, identity: "serverId" });
+  if (serverId.kind === "data" && serverId.bytes.length > 0)
+    found.push({ name: "server id", text: serverIdText(serverId.bytes) });
+  return found;
 }
 
 function printable(bytes: Uint8Array): string {

@@ -22,99 +22,79 @@ const patience = 3;
 const thoroughForMs = 25_000;
 const anyForMs = 50_000;
 
-/** `hint`: possible reasons for a silent unit. */
-interface CheckTexts {
-  readonly hint: string;
-  readonly url: string;
-}
-
 /**
- * Resolves within about a minute with one check per unit, and all refused addresses. Rejects like
- * `ModbusConnection.read`.
+ * Resolves within about a minute with one check per unit, and all refused addresses. `hint`: possible reasons for a
+ * silent unit. Rejects like `ModbusConnection.read`.
  */
 export async function checkUnits(
   targets: readonly PollTarget[],
   link: Pick<ModbusConnection, "read">,
-  { hint, url }: CheckTexts,
+  { hint, url }: { readonly hint: string; readonly url: string },
   clock: Pick<Clock, "monotonic">,
   signal: AbortSignal,
 ): Promise<SourceCheck & Required<Pick<SourceCheck, "devices">>> {
-  const checks: DeviceCheck[] = [];
   const answering = new Set<number>();
   const startedAt = clock.monotonic();
-  for (const [unit, ofUnit] of Map.groupBy(targets, (target) => target.unit)) {
+  const read = (unit: number, { table, start, count }: ReadBlock<TagSpan>, timeoutMs: number) =>
+    link.read({ unit, table, start, count }, timeoutMs, signal, false);
+
+  async function checkUnit(unit: number, ofUnit: readonly PollTarget[]): Promise<DeviceCheck> {
+    const device = `unit ${unit}`;
     const elapsed = clock.monotonic() - startedAt;
     const timeoutMs = Math.max(...ofUnit.map((target) => target.timeoutMs));
-    if (elapsed + timeoutMs > anyForMs && checks.length > 0) checks.push(notRequested(unit));
-    else checks.push(await checkUnit(unit, ofUnit, link, hint, elapsed <= thoroughForMs, answering, signal));
+    if (elapsed + timeoutMs > anyForMs && unit !== targets[0]?.unit) return notRequested(device);
+    const isThorough = elapsed <= thoroughForMs;
+    const all = spread(ofUnit.flatMap(({ spans }) => places({ items: spans })));
+    const tried = isThorough ? all : all.slice(0, 1);
+    let failure: Omit<DeviceCheck, "device" | "ok"> = { text: "has no tags" };
+    for (const [i, block] of tried.entries()) {
+      const isLast = i === tried.length - 1;
+      const waitMs = isLast && isThorough ? timeoutMs * patience : timeoutMs;
+      const result = await read(unit, block, waitMs);
+      const slowMs = ("tookMs" in result ? result.tookMs : "lateMs" in result ? result.lateMs : undefined) ?? 0;
+      if (slowMs > timeoutMs) return { device, ok: false, text: slowAnswers(slowMs) };
+      // A refusal shows that the unit is present, which is more informative than a later silence.
+      if (result.kind === "data" || result.kind === "exception") answering.add(unit);
+      if (result.kind === "data") return { device, ok: true, text: shown(block, result.bytes) };
+      if (result.kind === "exception" || !answering.has(unit)) failure = failureOf(result, block, waitMs, hint);
+    }
+    return { device, ok: false, ...failure };
   }
+
+  /** Reads `block` as a whole, and each place separately if the unit refuses it. */
+  async function refusedIn(block: ReadBlock<TagSpan>, target: PollTarget): Promise<readonly ConfigFault[]> {
+    const { unit, timeoutMs } = target;
+    const result = await read(unit, block, timeoutMs);
+    if (result.kind !== "exception" || !["split", "unsupported"].includes(consequenceOf(result.code))) return [];
+    const alone = places(block);
+    const faults: ConfigFault[] = [];
+    if (alone.length > 1) for (const each of alone) faults.push(...(await refusedIn(each, target)));
+    else
+      for (const { tag, address } of block.items.flatMap(({ values }) => values))
+        faults.push({
+          tag,
+          field: "at",
+          message: `expected an address of unit ${unit}, got ${describeException(result.code)}, for ${address}`,
+          hint: `tagferry browse ${url} lists what the device has`,
+        });
+    return faults;
+  }
+
+  const devices: DeviceCheck[] = [];
+  for (const [unit, ofUnit] of Map.groupBy(targets, (target) => target.unit))
+    devices.push(await checkUnit(unit, ofUnit));
   const refused: ConfigFault[] = [];
   for (const target of targets.filter(({ unit }) => answering.has(unit)))
     for (const block of plan(target.spans, target.limits)) {
       if (clock.monotonic() - startedAt + target.timeoutMs > anyForMs) break;
-      refused.push(...(await refusedIn(block, target, link, url, signal)));
+      refused.push(...(await refusedIn(block, target)));
     }
-  return { devices: checks, refused };
+  return { devices, refused };
 }
 
-/** Reads `block` as a whole, and each place separately if the unit refuses it. */
-async function refusedIn(
-  block: ReadBlock<TagSpan>,
-  target: PollTarget,
-  link: Pick<ModbusConnection, "read">,
-  url: string,
-  signal: AbortSignal,
-): Promise<readonly ConfigFault[]> {
-  const { table, start, count, items } = block;
-  const { unit, timeoutMs } = target;
-  const result = await link.read({ unit, table, start, count }, timeoutMs, signal, false);
-  if (result.kind !== "exception" || !["split", "unsupported"].includes(consequenceOf(result.code))) return [];
-  const alone = places(block);
-  const faults: ConfigFault[] = [];
-  if (alone.length > 1) for (const each of alone) faults.push(...(await refusedIn(each, target, link, url, signal)));
-  else
-    for (const { tag, address } of items.flatMap(({ values }) => values))
-      faults.push({
-        tag,
-        field: "at",
-        message: `expected an address of unit ${unit}, got ${describeException(result.code)}, for ${address}`,
-        hint: `tagferry browse ${url} lists what the device has`,
-      });
-  return faults;
-}
-
-async function checkUnit(
-  unit: number,
-  targets: readonly PollTarget[],
-  link: Pick<ModbusConnection, "read">,
-  hint: string,
-  isThorough: boolean,
-  answering: Set<number>,
-  signal: AbortSignal,
-): Promise<DeviceCheck> {
-  const device = `unit ${unit}`;
-  const timeoutMs = Math.max(...targets.map((target) => target.timeoutMs));
-  const all = spread(targets.flatMap(({ spans }) => places({ items: spans })));
-  const tried = isThorough ? all : all.slice(0, 1);
-  let failure: Omit<DeviceCheck, "device" | "ok"> = { text: "has no tags" };
-  for (const [i, block] of tried.entries()) {
-    const isLast = i === tried.length - 1;
-    const { table, start, count } = block;
-    const waitMs = isLast && isThorough ? timeoutMs * patience : timeoutMs;
-    const result = await link.read({ unit, table, start, count }, waitMs, signal, false);
-    const slowMs = ("tookMs" in result ? result.tookMs : "lateMs" in result ? result.lateMs : undefined) ?? 0;
-    if (slowMs > timeoutMs) return { device, ok: false, text: slowAnswers(slowMs) };
-    // A refusal shows that the unit is present, which is more informative than a later silence.
-    if (result.kind === "data" || result.kind === "exception") answering.add(unit);
-    if (result.kind === "data") return { device, ok: true, text: shown(block, result.bytes) };
-    if (result.kind === "exception" || !answering.has(unit)) failure = failureOf(result, block, waitMs, hint);
-  }
-  return { device, ok: false, ...failure };
-}
-
-function notRequested(unit: number): DeviceCheck {
+function notRequested(device: string): DeviceCheck {
   const remedy = "see to the units that do not answer, or leave them out, and check again";
-  return { device: `unit ${unit}`, ok: false, text: "was not asked: the units before it took all the time", remedy };
+  return { device, ok: false, text: "was not asked: the units before it took all the time", remedy };
 }
 
 function failureOf(
