@@ -1,10 +1,8 @@
 // Snapshots of inputs for `status`, and detection of device clocks that stand still or repeat times.
 import { type EpochMicros, epochMicros } from "../core/point.ts";
-import type { TagId } from "../core/source.ts";
 import type { RateLimitedLog } from "../lib/flow/rate-limited-log.ts";
 import { InputState, RepeatedTime } from "./input-state.ts";
 import type { InputTimeFault, Mapping, TagState, TimeFaults } from "./mapping.ts";
-import type { TagRule } from "./options.ts";
 import type { TagInputs } from "./tag-inputs.ts";
 
 const nothingYet = {
@@ -56,13 +54,12 @@ function noteOf(state: InputState): string | undefined {
   // A dead band in percent has no effect without a range.
   if (state.report && Number.isNaN(state.report.deadband))
     return "the dead band is in percent, and neither valid nor the device gives a range";
-  const fault = timeFaultNote(state);
-  if (fault !== undefined) return fault;
+  const fault = faultOf(state);
+  if (fault?.kind === "standing")
+    return `the device clock stands still: ${fault.readings} readings in ${Math.round(fault.forMs / 1_000)} s have one time`;
+  if (fault)
+    return `${fault.repeats} of ${fault.readings} readings have the time of the one before and replace its value`;
   return state.roundingLogged ? "integers beyond 2^53 are rounded to the nearest double" : undefined;
-}
-
-function unreadTag(tag: TagId, { input, signal }: TagRule): TagState {
-  return { ...nothingYet, tag, input, unit: signal.engUnit };
 }
 
 /** Counts are dropped this long after the last repeat. Only inputs with the fault take memory. */
@@ -81,31 +78,9 @@ export class TimeFaultFinder {
 
   /** Call for each reading that has the device time of its predecessor and another value. */
   add(state: InputState, nowMs: number): void {
-    state.repeated ??= new RepeatedTime(state.readings);
+    const repeated = (state.repeated ??= new RepeatedTime(state.readings));
     this.#inputs.add(state);
-    state.repeated.add(state.readings, nowMs);
-    this.#report(state, state.repeated);
-  }
-
-  list(nowMs: number): TimeFaults {
-    const counts = { standing: 0, repeats: 0 };
-    const first: InputTimeFault[] = [];
-    for (const state of this.#inputs) {
-      const { tag, input, address, repeated } = state;
-      if (repeated === undefined || nowMs - repeated.lastMs > forgetMs) {
-        state.repeated = undefined;
-        this.#inputs.delete(state);
-        continue;
-      }
-      const fault = faultOf(state);
-      if (fault === undefined) continue;
-      counts[fault.kind]++;
-      if (first.length < maxListed) first.push({ tag, input, address, ...fault });
-    }
-    return { ...counts, first };
-  }
-
-  #report(state: InputState, repeated: RepeatedTime): void {
+    repeated.add(state.readings, nowMs);
     if (repeated.standingLogged) return;
     const fault = faultOf(state);
     if (fault === undefined || (fault.kind === "repeats" && repeated.repeatsLogged)) return;
@@ -125,14 +100,24 @@ export class TimeFaultFinder {
       "values often have the time of the one before and replace it; if each counts, set `sameTime: keep` or another `time` on the tag, or the device's clock",
     );
   }
-}
 
-function timeFaultNote(state: InputState): string | undefined {
-  const fault = faultOf(state);
-  if (fault === undefined) return undefined;
-  return fault.kind === "standing"
-    ? `the device clock stands still: ${fault.readings} readings in ${Math.round(fault.forMs / 1_000)} s have one time`
-    : `${fault.repeats} of ${fault.readings} readings have the time of the one before and replace its value`;
+  list(nowMs: number): TimeFaults {
+    const counts = { standing: 0, repeats: 0 };
+    const first: InputTimeFault[] = [];
+    for (const state of this.#inputs) {
+      const { tag, input, address, repeated } = state;
+      if (repeated === undefined || nowMs - repeated.lastMs > forgetMs) {
+        state.repeated = undefined;
+        this.#inputs.delete(state);
+        continue;
+      }
+      const fault = faultOf(state);
+      if (fault === undefined) continue;
+      counts[fault.kind]++;
+      if (first.length < maxListed) first.push({ tag, input, address, ...fault });
+    }
+    return { ...counts, first };
+  }
 }
 
 function faultOf({ repeated, readings, of }: InputState) {
@@ -143,12 +128,12 @@ export function tagsIn(inputs: readonly TagInputs[], first: number, count: numbe
   const tags: TagState[] = [];
   let total = 0;
   for (const tag of inputs) {
-    const { size } = tag;
+    const { id, rule, size } = tag;
     const own = Math.max(1, size);
     if (total + own > first && tags.length < count) {
       const from = Math.max(0, first - total);
       const room = count - tags.length;
-      if (size === 0) tags.push(unreadTag(tag.id, tag.rule));
+      if (size === 0) tags.push({ ...nothingYet, tag: id, input: rule.input, unit: rule.signal.engUnit });
       // A tag may have 100,000 inputs: creates objects only for the requested ones.
       else for (const state of tag.inputs().drop(from).take(room)) tags.push(tagState(state));
     }
