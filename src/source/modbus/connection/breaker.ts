@@ -112,12 +112,6 @@ export function fairMutex() {
     begin();
   }
 
-  function remove(unit: number, begin: () => void): void {
-    const ofUnit = waiting.get(unit);
-    ofUnit?.delete(begin);
-    if (ofUnit?.size === 0) waiting.delete(unit);
-  }
-
   return {
     get waiting(): number {
       return waiting.values().reduce((sum, { size }) => sum + size, 0);
@@ -131,7 +125,9 @@ export function fairMutex() {
       }
       return new Promise((resolve, reject) => {
         const abort = () => {
-          remove(unit, begin);
+          const ofUnit = waiting.get(unit);
+          ofUnit?.delete(begin);
+          if (ofUnit?.size === 0) waiting.delete(unit);
           reject(signal.reason);
         };
         const begin = () => {

@@ -7,10 +7,17 @@ import { type ModbusOptions, optionsOf } from "../config/options.ts";
 import { describeException, type ReadRequest } from "../config/pdu.ts";
 import { isRegisterTable, isTable, type Table } from "../config/registers.ts";
 import { isAlive } from "../connection/result.ts";
-import { answersForAny, hasData, isFailure, patternOf, patternOfAbsent, type ReadOnce } from "../polling/unit-check.ts";
 import { cameInstead } from "../polling/unit-reader.ts";
 import { type ProbeConnection, rangeNodes, scanAddresses, tableReader } from "./address-scan.ts";
-import { identify } from "./identification.ts";
+import {
+  answersForAny,
+  hasData,
+  identify,
+  isFailure,
+  patternOf,
+  patternOfAbsent,
+  type ReadOnce,
+} from "./identification.ts";
 import { findSunspec, sunspecNodes } from "./sunspec.ts";
 
 /** A unit that is present answers within this time, at least by an exception. */

@@ -1,7 +1,9 @@
-// Reads a device's identification objects (function 43/14) and its server id (function 17).
+// What units say of themselves: identification objects (function 43/14) and server id (function 17). Also whether they
+// are there at all.
 
-import { consequenceOf, type IdentityRequest } from "../config/pdu.ts";
-import type { Result } from "../connection/result.ts";
+import { consequenceOf, type IdentityRequest, type ReadRequest } from "../config/pdu.ts";
+import type { Table } from "../config/registers.ts";
+import { isAlive, type Result } from "../connection/result.ts";
 
 export interface Identity {
   /** `VendorName`, `server id`; `object 128` for objects that the specification does not name. */
@@ -72,4 +74,52 @@ function serverIdText(bytes: Uint8Array): string {
   return [...parts]
     .map(([part, run]) => run?.trim() ?? part.charCodeAt(0).toString(16).padStart(2, "0").toUpperCase())
     .join(" ");
+}
+
+// Detects answers for absent units: some gateways send their own exception, and some devices answer any unit number.
+// Rejects like the link.
+
+/** Unit numbers that buses hardly ever use. */
+const unlikelyUnits = [247, 246, 245];
+/** Exceptions from this code on are failures that do not depend on the address. */
+const firstFailure = 4;
+const tables: readonly Table[] = ["hr", "ir", "co", "di"];
+
+export type ReadOnce = (request: ReadRequest) => Promise<Result>;
+
+/** Answers to the first address of each table: `data`, `silence` or exception codes. */
+export async function patternOf(unit: number, read: ReadOnce): Promise<string> {
+  const answers: string[] = [];
+  for (const table of tables) {
+    const result = await read({ unit, table, start: 0, count: 1 });
+    answers.push(result.kind === "exception" ? String(result.code) : result.kind);
+  }
+  return answers.join();
+}
+
+/** The common answers of units that are probably absent. Undefined if they are silent or differ. */
+export async function patternOfAbsent(read: ReadOnce): Promise<string | undefined> {
+  const patterns = new Set<string>();
+  for (const unit of unlikelyUnits) {
+    if (!isAlive(await read({ unit, table: "hr", start: 0, count: 1 }))) return undefined;
+    patterns.add(await patternOf(unit, read));
+  }
+  const [pattern] = patterns;
+  return patterns.size === 1 ? pattern : undefined;
+}
+
+/** Whether all answers are failures that do not depend on the address. */
+export function isFailure(pattern: string): boolean {
+  return pattern.split(",").every((answer) => Number(answer) >= firstFailure);
+}
+
+export function hasData(pattern: string): boolean {
+  return pattern.includes("data");
+}
+
+/** Whether units that are probably absent return this value, too. If so, the device ignores the unit number. */
+export async function answersForAny(table: Table, address: number, read: ReadOnce): Promise<boolean> {
+  for (const unit of unlikelyUnits)
+    if ((await read({ unit, table, start: address, count: 1 })).kind !== "data") return false;
+  return true;
 }

@@ -5,12 +5,11 @@ import type { Clock } from "../../../core/runtime.ts";
 import type { ConfigFault, DeviceCheck, SourceCheck } from "../../../core/source.ts";
 import { readingsOf } from "../../../lib/readings/reading-batch.ts";
 import { formatDuration } from "../../../lib/time/duration.ts";
-import { consequenceOf, describeException, type ReadRequest } from "../config/pdu.ts";
+import { consequenceOf, describeException } from "../config/pdu.ts";
 import { places, plan, type ReadBlock } from "../config/plan.ts";
-import type { Table } from "../config/registers.ts";
 import type { PollTarget, TagSpan } from "../config/tag-reads.ts";
 import type { ModbusConnection } from "../connection/modbus-connection.ts";
-import { describeContested, isAlive, type Result } from "../connection/result.ts";
+import { describeContested, type Result } from "../connection/result.ts";
 import { decodeBlock } from "./readings.ts";
 import { slowAnswers } from "./unit-reader.ts";
 
@@ -129,52 +128,4 @@ function shown(block: ReadBlock<TagSpan>, bytes: Uint8Array): string {
   const [reading] = readingsOf([decodeBlock(block, bytes, epochMicros(0))]);
   if (!reading) return "answers";
   return `${reading.address} is ${reading.value ?? `bad: ${reading.reason}`}`;
-}
-
-// Detects answers for absent units: some gateways send their own exception, and some devices answer any unit number.
-// Rejects like the link.
-
-/** Unit numbers that buses hardly ever use. */
-const unlikelyUnits = [247, 246, 245];
-/** Exceptions from this code on are failures that do not depend on the address. */
-const firstFailure = 4;
-const tables: readonly Table[] = ["hr", "ir", "co", "di"];
-
-export type ReadOnce = (request: ReadRequest) => Promise<Result>;
-
-/** Answers to the first address of each table: `data`, `silence` or exception codes. */
-export async function patternOf(unit: number, read: ReadOnce): Promise<string> {
-  const answers: string[] = [];
-  for (const table of tables) {
-    const result = await read({ unit, table, start: 0, count: 1 });
-    answers.push(result.kind === "exception" ? String(result.code) : result.kind);
-  }
-  return answers.join();
-}
-
-/** The common answers of units that are probably absent. Undefined if they are silent or differ. */
-export async function patternOfAbsent(read: ReadOnce): Promise<string | undefined> {
-  const patterns = new Set<string>();
-  for (const unit of unlikelyUnits) {
-    if (!isAlive(await read({ unit, table: "hr", start: 0, count: 1 }))) return undefined;
-    patterns.add(await patternOf(unit, read));
-  }
-  const [pattern] = patterns;
-  return patterns.size === 1 ? pattern : undefined;
-}
-
-/** Whether all answers are failures that do not depend on the address. */
-export function isFailure(pattern: string): boolean {
-  return pattern.split(",").every((answer) => Number(answer) >= firstFailure);
-}
-
-export function hasData(pattern: string): boolean {
-  return pattern.includes("data");
-}
-
-/** Whether units that are probably absent return this value, too. If so, the device ignores the unit number. */
-export async function answersForAny(table: Table, address: number, read: ReadOnce): Promise<boolean> {
-  for (const unit of unlikelyUnits)
-    if ((await read({ unit, table, start: address, count: 1 })).kind !== "data") return false;
-  return true;
 }
