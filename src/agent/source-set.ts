@@ -10,7 +10,7 @@ import type { Source } from "../core/source.ts";
 import { orAbort } from "../lib/flow/abort.ts";
 import type { InputOwners } from "../mapping/input-owners.ts";
 import { openMapping } from "../mapping/source-mapping.ts";
-import { ClockHold, type HoldParts } from "./clock/clock-hold.ts";
+import { type HoldParts, holdForClock } from "./clock/clock-hold.ts";
 import type { GapRecord } from "./gaps/gap-record.ts";
 import { type SharedRead, sourceGaps } from "./gaps/source-gaps.ts";
 import { runPipeline } from "./pipeline.ts";
@@ -65,7 +65,7 @@ function startSource(
   );
   gaps.names((tag, captures, address) => mapping.inputOf(tag, captures, address));
   const monitor = sourceMonitor(monitoredSource(source), runtime);
-  const hold = new ClockHold(name, clockHold, own);
+  const hold = holdForClock(name, clockHold, own);
   const stop = new AbortController();
   const attempted = Promise.withResolvers<void>();
   let retired = false;

@@ -3,7 +3,7 @@
 import fc from "fast-check";
 import { expect } from "vitest";
 import { AgentClock } from "../../src/agent/clock/agent-clock.ts";
-import { ClockHold } from "../../src/agent/clock/clock-hold.ts";
+import { holdForClock } from "../../src/agent/clock/clock-hold.ts";
 import { openClockWatch, type TimeEvidence } from "../../src/agent/clock/clock-watch.ts";
 import { runPipeline } from "../../src/agent/pipeline.ts";
 import { sourceMonitor } from "../../src/agent/status/source-monitor.ts";
@@ -104,7 +104,7 @@ async function carried({ steps, isBehind }: PathStory, as: "columns" | "plain") 
     runtime,
   );
   const monitor = sourceMonitor({ name: "bus1", type: "test", tags: batchRules.length }, runtime);
-  const hold = new ClockHold("bus1", { watch, clock }, runtime);
+  const hold = holdForClock("bus1", { watch, clock }, runtime);
   const running = runPipeline({ open: async () => source, mapping, buffer, monitor, hold }, runtime, stop.signal);
   const took = steps.reduce((sum, { delivery }) => sum + delivery.afterMs, 0);
   await machine.advance(took + doubtMs);

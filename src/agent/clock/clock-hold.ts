@@ -14,7 +14,7 @@ const maxReadings = 100_000;
 /** A reading taken before a step of the clock arrives at most this long after it. */
 const straddlesMs = 60_000;
 
-const untimed = {
+const untimedReadings = {
   name: "source_untimed_readings_total",
   help: "Readings that were not stored since the agent ended before the clock was set",
   labels: ["source"],
@@ -37,145 +37,82 @@ export interface HoldParts {
   readonly clock: Pick<AgentClock, "now" | "monotonic" | "steppedUs" | "jumps" | "forwardAfter">;
 }
 
-export class ClockHold {
-  readonly #parts: HoldParts;
-  readonly #source: string;
-  readonly #runtime: Runtime;
-  readonly #untimed;
-  readonly #ahead;
-  #held: Held[] = [];
+export type ClockHold = ReturnType<typeof holdForClock>;
+
+export function holdForClock(source: string, { watch, clock }: HoldParts, { metrics, log }: Runtime) {
+  const untimed = metrics.counter(untimedReadings);
+  const ahead = metrics.counter(aheadReadings);
+  let held: Held[] = [];
+  let readings = 0;
   /** When the last deliveries that waited began and ended to wait, in monotonic milliseconds. */
-  #heldSince = Number.NEGATIVE_INFINITY;
-  #heldUntil = Number.NEGATIVE_INFINITY;
-  #readings = 0;
+  let heldSince = Number.NEGATIVE_INFINITY;
+  let heldUntil = Number.NEGATIVE_INFINITY;
 
-  constructor(source: string, parts: HoldParts, runtime: Runtime) {
-    this.#source = source;
-    this.#parts = parts;
-    this.#runtime = runtime;
-    this.#untimed = runtime.metrics.counter(untimed);
-    this.#ahead = runtime.metrics.counter(aheadReadings);
-  }
-
-  /**
-   * Passes deliveries on in order; those with doubtful times wait, and so do all that follow. The result has no
-   * `ahead`. When the connection ends, held deliveries that await an acknowledgement are dropped, since the device
-   * repeats them.
-   */
-  async *timed(deliveries: AsyncIterable<Delivery>, signal: AbortSignal): AsyncGenerator<Delivery> {
-    const { watch } = this.#parts;
-    const iterator = deliveries[Symbol.asyncIterator]();
-    const aborted = whenAborted(signal);
-    let next: Promise<IteratorResult<Delivery>> | undefined;
-    try {
-      for (;;) {
-        yield* this.#release();
-        const change = () => Promise.race([watch.released.then(() => undefined), aborted]);
-        // After an abort, reading continues to the end of the input; see `close`.
-        const waits = this.#held.length > 0 && !signal.aborted;
-        if (waits && this.#readings >= maxReadings) {
-          await change();
-          continue;
-        }
-        next ??= iterator.next();
-        const read = await (waits ? Promise.race([next, change()]) : next);
-        if (read === undefined) continue;
-        next = undefined;
-        if (read.done === true) {
-          yield* this.#release(true);
-          return;
-        }
-        const delivery = this.#straightened(read.value);
-        const isAhead = watch.note(this.#source, latestReadings(delivery));
-        if (this.#held.length > 0 || this.#mustWait(delivery)) this.#hold(delivery);
-        else yield isAhead ? this.#decided(delivery) : delivery;
-      }
-    } finally {
-      // A lost connection can no longer acknowledge anything.
-      this.#held = this.#held.filter(({ delivery }) => !delivery.awaited).map(unacknowledged);
-      this.#readings = this.#held.reduce((sum, { delivery }) => sum + readingCount(delivery), 0);
-      if (this.#held.length === 0) this.#heldUntil = Math.min(this.#heldUntil, this.#parts.clock.monotonic());
-      if (next) next.catch(() => {});
-      else await iterator.return?.();
-    }
-  }
-
-  /** Discards and counts the readings that still wait, since their times are unknown. */
-  close(): void {
-    if (this.#readings === 0) return;
-    this.#untimed.add(this.#readings, { source: this.#source });
-    this.#runtime.log.error({ readings: this.#readings }, "readings are not stored: the clock was not set in time");
-    this.#held = [];
-    this.#readings = 0;
-  }
-
-  #hold(delivery: Delivery): void {
-    const { clock } = this.#parts;
-    if (this.#held.length === 0) this.#heldSince = clock.monotonic();
-    this.#heldUntil = Number.POSITIVE_INFINITY;
-    this.#held.push({ delivery, steppedUs: clock.steppedUs });
-    this.#readings += readingCount(delivery);
+  function keep(delivery: Delivery): void {
+    if (held.length === 0) heldSince = clock.monotonic();
+    heldUntil = Number.POSITIVE_INFINITY;
+    held.push({ delivery, steppedUs: clock.steppedUs });
+    readings += readingCount(delivery);
   }
 
   /** `last`: no delivery follows, so undecided times are decided on current knowledge. */
-  *#release(last = false): Generator<Delivery> {
-    const { clock } = this.#parts;
+  function* release(last = false): Generator<Delivery> {
     for (;;) {
-      const [first] = this.#held;
-      if (!first || this.#mustWait(first.delivery, last)) return;
+      const [first] = held;
+      if (!first || mustWait(first.delivery, last)) return;
       const { delivery, steppedUs } = first;
       // Before it is delivered: the caller may end here, and must not get it again.
-      this.#held.shift();
-      if (this.#held.length === 0) this.#heldUntil = clock.monotonic();
-      this.#readings -= readingCount(delivery);
+      held.shift();
+      if (held.length === 0) heldUntil = clock.monotonic();
+      readings -= readingCount(delivery);
       // Not what this clock has lost by running more slowly: times that were given before could then come again.
       clock.now();
       const byUs = clock.steppedUs - steppedUs;
-      yield this.#decided(retimed(delivery, (time) => time + byUs));
+      yield decided(retimed(delivery, (time) => time + byUs));
     }
   }
 
-  #mustWait(delivery: Delivery, last = false): boolean {
-    const { holding, undecided } = this.#parts.watch;
+  function mustWait(delivery: Delivery, last = false): boolean {
+    const { holding, undecided } = watch;
     const ended = last && undecided;
     if ((!holding && !undecided) || ended) return false;
-    return delivery.readings.some(({ clock, ahead }) => (ahead ? undecided : holding && clock === "agent"));
+    return delivery.readings.some(({ clock: stampedBy, ahead: isAhead }) =>
+      isAhead ? undecided : holding && stampedBy === "agent",
+    );
   }
 
   /** Chooses between device time and arrival time for readings whose device is ahead. */
-  #decided(delivery: Delivery): Delivery {
-    if (!delivery.readings.some(({ ahead }) => ahead)) return delivery;
-    const { trusted } = this.#parts.watch;
-    const readings = delivery.readings.flatMap((reading) => {
-      const { ahead, ...rest } = reading;
-      if (!ahead) return reading;
-      const keep = !trusted || !isStillAhead(ahead, reading.time);
-      const stored = keep ? "device" : ahead.otherwise === "drop" ? "dropped" : "arrival";
-      this.#ahead.add(1, { source: this.#source, stored });
+  function decided(delivery: Delivery): Delivery {
+    if (!delivery.readings.some((reading) => reading.ahead)) return delivery;
+    const { trusted } = watch;
+    const chosen = delivery.readings.flatMap((reading) => {
+      const { ahead: lead, ...rest } = reading;
+      if (!lead) return reading;
+      const isDeviceRight = !trusted || !isStillAhead(lead, reading.time);
+      const stored = isDeviceRight ? "device" : lead.otherwise === "drop" ? "dropped" : "arrival";
+      ahead.add(1, { source, stored });
       if (stored !== "device") return stored === "dropped" ? [] : rest;
       const { reason: _reason, ...good } = rest;
       // The only reason on a good value was that it had the time of arrival.
-      const kept = reading.quality === "good" ? good : rest;
-      return { ...kept, time: ahead.time, clock: "device" as const };
+      return { ...(reading.quality === "good" ? good : rest), time: lead.time, clock: "device" as const };
     });
-    return { ...delivery, readings, batches: undefined, ack: () => delivery.ack() };
+    return { ...delivery, readings: chosen, batches: undefined, ack: () => delivery.ack() };
   }
 
   /** Corrects readings that were stamped before a step of the clock and arrive after it. */
-  #straightened(delivery: Delivery): Delivery {
-    const { clock } = this.#parts;
+  function straightened(delivery: Delivery): Delivery {
     // First, since it finds the step if no other part has looked at the clock after it.
     const now = clock.now();
     const jumps = clock.jumps(straddlesMs);
-    const since = Math.max(this.#heldSince, clock.monotonic() - straddlesMs);
+    const since = Math.max(heldSince, clock.monotonic() - straddlesMs);
     // Usually. Looking at each reading would cost as much as reading it.
-    if (jumps.length === 0 && since > this.#heldUntil) return delivery;
+    if (jumps.length === 0 && since > heldUntil) return delivery;
     /**
      * The latest possible time, if it was stamped before none, one or more of the jumps. Smaller steps move it if they
      * have moved deliveries that waited.
      */
     const rightTime = (stamped: number) => {
-      let right = stamped + clock.forwardAfter(stamped, since, this.#heldUntil);
+      let right = stamped + clock.forwardAfter(stamped, since, heldUntil);
       let time = stamped;
       for (const byUs of jumps.toReversed()) {
         time += byUs;
@@ -187,6 +124,58 @@ export class ClockHold {
       ? retimed(delivery, rightTime)
       : delivery;
   }
+
+  return {
+    /**
+     * Passes deliveries on in order; those with doubtful times wait, and so do all that follow. The result has no
+     * `ahead`. When the connection ends, held deliveries that await an acknowledgement are dropped, since the device
+     * repeats them.
+     */
+    async *timed(deliveries: AsyncIterable<Delivery>, signal: AbortSignal): AsyncGenerator<Delivery> {
+      const iterator = deliveries[Symbol.asyncIterator]();
+      const aborted = whenAborted(signal);
+      let next: Promise<IteratorResult<Delivery>> | undefined;
+      try {
+        for (;;) {
+          yield* release();
+          const change = () => Promise.race([watch.released.then(() => undefined), aborted]);
+          // After an abort, reading continues to the end of the input; see `close`.
+          const waits = held.length > 0 && !signal.aborted;
+          if (waits && readings >= maxReadings) {
+            await change();
+            continue;
+          }
+          next ??= iterator.next();
+          const read = await (waits ? Promise.race([next, change()]) : next);
+          if (read === undefined) continue;
+          next = undefined;
+          if (read.done === true) {
+            yield* release(true);
+            return;
+          }
+          const delivery = straightened(read.value);
+          const isAhead = watch.note(source, latestReadings(delivery));
+          if (held.length > 0 || mustWait(delivery)) keep(delivery);
+          else yield isAhead ? decided(delivery) : delivery;
+        }
+      } finally {
+        // A lost connection can no longer acknowledge anything.
+        held = held.filter(({ delivery }) => !delivery.awaited).map(unacknowledged);
+        readings = held.reduce((sum, { delivery }) => sum + readingCount(delivery), 0);
+        if (held.length === 0) heldUntil = Math.min(heldUntil, clock.monotonic());
+        if (next) next.catch(() => {});
+        else await iterator.return?.();
+      }
+    },
+    /** Discards and counts the readings that still wait, since their times are unknown. */
+    close(): void {
+      if (readings === 0) return;
+      untimed.add(readings, { source });
+      log.error({ readings }, "readings are not stored: the clock was not set in time");
+      held = [];
+      readings = 0;
+    },
+  };
 }
 
 /** Changes the times of our own clock. */

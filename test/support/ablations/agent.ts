@@ -172,7 +172,7 @@ export const agentAblations: readonly Ablation[] = [
   {
     safeguard: "moving a reading on its way with those that wait",
     file: "agent/clock/clock-hold.ts",
-    code: "let right = stamped + clock.forwardAfter(stamped, since, this.#heldUntil);",
+    code: "let right = stamped + clock.forwardAfter(stamped, since, heldUntil);",
     without: "let right = stamped + 0 * since;",
     test: "unit/agent/clock-steps.test.ts",
     name: "an answer on the way while a clock in doubt",
@@ -180,15 +180,15 @@ export const agentAblations: readonly Ablation[] = [
   {
     safeguard: "keeping device times while the gateway's clock is in doubt",
     file: "agent/clock/clock-hold.ts",
-    code: "const keep = !trusted || ",
-    without: "const keep = ",
+    code: "const isDeviceRight = !trusted || ",
+    without: "const isDeviceRight = ",
     test: deviceClocks,
   },
   {
     safeguard: "waiting for other devices before a time in the future is judged",
     file: "agent/clock/clock-hold.ts",
-    code: "(ahead ? undecided : ",
-    without: "(ahead ? false : ",
+    code: "isAhead ? undecided : ",
+    without: "isAhead ? false : ",
     test: deviceClocks,
   },
   {

@@ -3,7 +3,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { AgentClock, type ClockEpoch, resumeClock } from "../../../src/agent/clock/agent-clock.ts";
-import { ClockHold } from "../../../src/agent/clock/clock-hold.ts";
+import { holdForClock } from "../../../src/agent/clock/clock-hold.ts";
 import { openClockWatch } from "../../../src/agent/clock/clock-watch.ts";
 import { type Life, signOfLife } from "../../../src/agent/gaps/gap-file.ts";
 import type { Runtime } from "../../../src/core/runtime.ts";
@@ -56,7 +56,7 @@ class Machine {
     const { policy, synchronised } = this.#setting;
     const evidence = { synchronised: async () => synchronised, hasHardwareClock: async () => true };
     const watch = await openClockWatch({ policy, evidence, lastRan: this.#life?.time, clock, file }, runtime);
-    const hold = new ClockHold("bus1", { watch, clock }, runtime);
+    const hold = holdForClock("bus1", { watch, clock }, runtime);
     const rules = [tagOptions.parse({ input: "a" })];
     using mapping = openMapping({ source: "bus1", rules, catalog: { describe() {} } }, runtime);
     const stop = new AbortController();

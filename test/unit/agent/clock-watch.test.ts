@@ -1,7 +1,7 @@
 // When the agent trusts the gateway's clock, and what it does with readings from before.
 import { expect, test } from "vitest";
 import { AgentClock } from "../../../src/agent/clock/agent-clock.ts";
-import { ClockHold } from "../../../src/agent/clock/clock-hold.ts";
+import { holdForClock } from "../../../src/agent/clock/clock-hold.ts";
 import { type ClockWatchOptions, openClockWatch } from "../../../src/agent/clock/clock-watch.ts";
 import { epochMicros } from "../../../src/core/point.ts";
 import type { Delivery, Reading, TagId } from "../../../src/core/source.ts";
@@ -92,7 +92,7 @@ test("with `write` no reading waits for the clock; the status reports the wrong 
 /** A source that yields what the test pushes. Its deliveries pass the clock hold of an agent that starts at `start`. */
 async function held(start: string) {
   const world = await watching(start);
-  const hold = new ClockHold("bus1", { watch: world.watch, clock: world.own }, world.runtime);
+  const hold = holdForClock("bus1", { watch: world.watch, clock: world.own }, world.runtime);
   const queue = new BoundedQueue<Delivery>(1_000);
   const stop = new AbortController();
   const acknowledged: number[] = [];

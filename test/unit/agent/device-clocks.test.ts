@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { AgentClock } from "../../../src/agent/clock/agent-clock.ts";
-import { ClockHold } from "../../../src/agent/clock/clock-hold.ts";
+import { holdForClock } from "../../../src/agent/clock/clock-hold.ts";
 import { clockVoteResult, DeviceClocks } from "../../../src/agent/clock/clock-vote.ts";
 import { type ClockWatchOptions, openClockWatch } from "../../../src/agent/clock/clock-watch.ts";
 import type { Delivery, Reading, TagId } from "../../../src/core/source.ts";
@@ -64,7 +64,7 @@ async function plant({ gateway, policy = "hold", synchronised = "unknown", rule 
         if (!stop.signal.aborted) throw error;
       }
     }
-    const hold = new ClockHold(name, { watch, clock }, runtime);
+    const hold = holdForClock(name, { watch, clock }, runtime);
     running.push(
       (async () => {
         for await (const { readings } of hold.timed(deliveries(), stop.signal))
