@@ -16,7 +16,7 @@ import { whenAborted } from "../../lib/flow/abort.ts";
 import { BackOff, repeat } from "../../lib/flow/repeat.ts";
 import { acceptsConnections, peerOf } from "../../upload/client/http-post.ts";
 import type { ServiceOptions } from "../../upload/client/options.ts";
-import { ClusterSources, type ClusterSourcesOptions } from "./cluster-sources.ts";
+import { type ClusterSources, type ClusterSourcesOptions, clusterSources } from "./cluster-sources.ts";
 import { giveTurns, openClusterTerm, type ServiceReach, serviceReach } from "./cluster-terms.ts";
 import type { DeliveryTerm } from "./delivery.ts";
 
@@ -190,7 +190,7 @@ export function startClusterDelivery(parts: ClusterDeliveryParts, runtime: Runti
       const isPaused = () => forwarder?.status.paused !== undefined;
       const calls = { handOver: () => handOver(buffer, isPaused, runtime.clock, stop.signal), onTakeover };
       const given = { cluster, node, ttlMs, dataDir, identity: integration, sources: read, ...calls };
-      sources = new ClusterSources(given, runtime);
+      sources = clusterSources(given, runtime);
       return sources;
     },
     /** Points of this agent that the cluster has dropped before they were delivered. Undefined: none. */

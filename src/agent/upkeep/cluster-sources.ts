@@ -49,106 +49,48 @@ const saves = 3;
 const lastSaveMs = 2_000;
 
 /** Disposing it stops the sources and releases their leases. */
-export class ClusterSources implements AsyncDisposable {
-  readonly #options: ClusterSourcesOptions;
-  readonly #runtime: Runtime;
-  readonly #held = new Map<string, Held>();
-  readonly #holding = new Map<string, { readonly stop: AbortController; readonly ended: Promise<void> }>();
-  readonly #standbySince = new Map<string, Since>();
-  #configured: readonly ConfiguredSource[] = [];
+export type ClusterSources = ReturnType<typeof clusterSources>;
 
-  constructor(options: ClusterSourcesOptions, runtime: Runtime) {
-    this.#options = options;
-    this.#runtime = { ...runtime, log: runtime.log.child({ part: "cluster" }) };
-  }
-
-  /** Undefined: only this agent reads the source. */
-  leaseOf(source: string) {
-    const held = this.#held.get(source);
-    if (!held) return undefined;
-    const { identity } = this.#options;
-    const { term, state } = held;
-    return {
-      identity,
-      takeover: state.former && term.generation,
-      isHeld: () => term.isHeld,
-      former: state.former,
-    };
-  }
-
-  /** What the other agents need to know to place sources. */
-  get report(): Pick<MemberReport, "offers" | "prefers" | "reads"> {
-    const names = (some: readonly ConfiguredSource[]) => some.map(({ name }) => name);
-    return {
-      offers: names(this.#configured.filter(isShared)),
-      prefers: names(this.#configured.filter(({ run }) => run === "preferHere")),
-      reads: names(this.#options.sources.running.map(({ configured }) => configured)),
-    };
-  }
-
-  /** The sources of the configuration that this agent could read and does not. */
-  get standby(): readonly StandbySource[] {
-    const others = this.#options.cluster.members.members.filter(({ aliveMs }) => aliveMs !== undefined);
-    return this.#configured
-      .filter((source) => isShared(source) && !this.#held.has(source.name))
-      .map((source) => ({
-        source,
-        since: this.#standbySince.get(source.name)?.time ?? this.#runtime.clock.now(),
-        reader: others.find(({ node, reads }) => node !== this.#options.node && reads.includes(source.name))?.node,
-      }));
-  }
-
-  /** Like `SourceSet.change`. Sources that other agents may read count as if they were read here. */
-  async change(sources: readonly ConfiguredSource[]): Promise<SourceChanges> {
-    const changes = sourceChanges(this.#configured, sources);
-    this.#configured = sources;
-    const shared = sources.filter(isShared).map(({ name }) => name);
-    await Promise.all(
-      [...this.#holding.keys()].filter((name) => !shared.includes(name)).map((name) => this.#end(name)),
-    );
-    await this.#apply();
-    for (const source of shared) if (!this.#holding.has(source)) this.#hold(source);
-    return changes;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all([...this.#holding.keys()].map((name) => this.#end(name)));
-  }
+export function clusterSources(options: ClusterSourcesOptions, machine: Runtime) {
+  const { cluster, node, ttlMs, dataDir, identity, sources: read } = options;
+  const { clock } = machine;
+  const log = machine.log.child({ part: "cluster" });
+  const runtime: Runtime = { ...machine, log };
+  const held = new Map<string, Held>();
+  const holding = new Map<string, { readonly stop: AbortController; readonly ended: Promise<void> }>();
+  const standbySince = new Map<string, Since>();
+  let configured: readonly ConfiguredSource[] = [];
 
   /** Starts and stops sources according to the configuration and the leases that are held. */
-  #apply(): Promise<SourceChanges> {
-    return this.#options.sources.change(
-      this.#configured.filter((source) => !isShared(source) || this.#held.has(source.name)),
-    );
+  function apply(): Promise<SourceChanges> {
+    return read.change(configured.filter((source) => !isShared(source) || held.has(source.name)));
   }
 
-  #hold(source: string): void {
-    const { cluster, node, ttlMs } = this.#options;
-    const stop = new AbortController();
-    this.#standbySince.set(source, new Since(this.#runtime.clock));
-    const options = {
+  function hold(source: string): void {
+    const stopping = new AbortController();
+    standbySince.set(source, new Since(clock));
+    const lease = {
       leases: cluster.leases,
       node,
       ttlMs,
       view: cluster.members,
-      start: (_: string, term: LeaseTerm) => this.#start(source, term),
-      stop: () => this.#stop(source),
+      start: (_: string, term: LeaseTerm) => start(source, term),
+      stop: () => stop(source),
     };
-    const ended = holdSource(source, options, this.#runtime, stop.signal).catch((error: unknown) =>
-      this.#runtime.log.error({ source, err: error }, "the lease of the source is no longer maintained"),
+    const ended = holdSource(source, lease, runtime, stopping.signal).catch((error: unknown) =>
+      log.error({ source, err: error }, "the lease of the source is no longer maintained"),
     );
-    this.#holding.set(source, { stop, ended });
+    holding.set(source, { stop: stopping, ended });
   }
 
-  async #end(source: string): Promise<void> {
-    const holding = this.#holding.get(source);
-    this.#holding.delete(source);
-    holding?.stop.abort(new Error("this agent does not read the source any more"));
-    await holding?.ended;
+  async function end(source: string): Promise<void> {
+    const ending = holding.get(source);
+    holding.delete(source);
+    ending?.stop.abort(new Error("this agent does not read the source any more"));
+    await ending?.ended;
   }
 
-  async #start(source: string, term: LeaseTerm): Promise<void> {
-    const { cluster, node, dataDir } = this.#options;
+  async function start(source: string, term: LeaseTerm): Promise<void> {
     const folder = join(dataDir, "sources", source);
     const isHeld = () => term.isHeld;
     const state = await SourceHandover.open({ state: cluster.state, source, node, folder, isHeld });
@@ -156,47 +98,90 @@ export class ClusterSources implements AsyncDisposable {
     const { former } = state;
     // Otherwise the next reader would not know of one that dies before its first regular save: it would take itself for
     // the first one and record no gap, or take what this one has acknowledged for lost.
-    await state.save(former?.upTo ?? this.#runtime.clock.now());
+    await state.save(former?.upTo ?? clock.now());
     if (!term.isHeld) return;
-    this.#runtime.log.info({ source, ...(former && { before: former.node }) }, "this agent reads the source");
-    if (former) this.#options.onTakeover();
-    this.#held.set(source, { term, state });
-    void this.#keepSaved(source, state, term.signal);
-    await this.#apply();
+    log.info({ source, ...(former && { before: former.node }) }, "this agent reads the source");
+    if (former) options.onTakeover();
+    held.set(source, { term, state });
+    void keepSaved(source, state, term.signal);
+    await apply();
   }
 
   /** Stops reading, hands over what was read, so that the next reader appends behind it, and writes up to when it is. */
-  async #stop(source: string): Promise<void> {
-    const held = this.#held.get(source);
-    if (!held) return;
-    this.#held.delete(source);
-    this.#standbySince.set(source, new Since(this.#runtime.clock));
-    const running = this.#running(source);
-    await this.#apply();
-    this.#runtime.log.info({ source }, "this agent does not read the source any more");
-    if (!running || !held.term.isHeld) return;
-    await this.#options.handOver();
-    const saved = held.state.save(running.accountedUpTo);
-    await orAbort(saved, AbortSignal.timeout(lastSaveMs)).catch((error: unknown) => this.#unsaved(source, error));
+  async function stop(source: string): Promise<void> {
+    const lease = held.get(source);
+    if (!lease) return;
+    held.delete(source);
+    standbySince.set(source, new Since(clock));
+    const running = runningSource(source);
+    await apply();
+    log.info({ source }, "this agent does not read the source any more");
+    if (!running || !lease.term.isHeld) return;
+    await options.handOver();
+    const saved = lease.state.save(running.accountedUpTo);
+    await orAbort(saved, AbortSignal.timeout(lastSaveMs)).catch((error: unknown) => unsaved(source, error));
   }
 
-  async #keepSaved(source: string, state: SourceHandover, over: AbortSignal): Promise<void> {
-    const { clock } = this.#runtime;
+  async function keepSaved(source: string, state: SourceHandover, over: AbortSignal): Promise<void> {
     while (!over.aborted) {
-      await clock.sleep(this.#options.ttlMs / saves, over).catch(() => {});
-      const running = this.#running(source);
-      if (over.aborted || this.#held.get(source)?.state !== state) return;
-      if (running) await state.save(running.accountedUpTo).catch((error: unknown) => this.#unsaved(source, error));
+      await clock.sleep(ttlMs / saves, over).catch(() => {});
+      const running = runningSource(source);
+      if (over.aborted || held.get(source)?.state !== state) return;
+      if (running) await state.save(running.accountedUpTo).catch((error: unknown) => unsaved(source, error));
     }
   }
 
-  #running(source: string) {
-    return this.#options.sources.running.find(({ configured }) => configured.name === source);
+  function runningSource(source: string) {
+    return read.running.find((each) => each.configured.name === source);
   }
 
-  #unsaved(source: string, error: unknown): void {
-    this.#runtime.log.debug({ source, reason: reasonOf(error) }, "the state of the source is not in the cluster");
+  function unsaved(source: string, error: unknown): void {
+    log.debug({ source, reason: reasonOf(error) }, "the state of the source is not in the cluster");
   }
+
+  return {
+    /** Undefined: only this agent reads the source. */
+    leaseOf(source: string) {
+      const lease = held.get(source);
+      if (!lease) return undefined;
+      const { former } = lease.state;
+      const { term } = lease;
+      return { identity, takeover: former && term.generation, isHeld: () => term.isHeld, former };
+    },
+    /** What the other agents need to know to place sources. */
+    get report(): Pick<MemberReport, "offers" | "prefers" | "reads"> {
+      const names = (some: readonly ConfiguredSource[]) => some.map(({ name }) => name);
+      return {
+        offers: names(configured.filter(isShared)),
+        prefers: names(configured.filter(({ run }) => run === "preferHere")),
+        reads: names(read.running.map((each) => each.configured)),
+      };
+    },
+    /** The sources of the configuration that this agent could read and does not. */
+    get standby(): readonly StandbySource[] {
+      const others = cluster.members.members.filter((each) => each.aliveMs !== undefined && each.node !== node);
+      return configured
+        .filter((source) => isShared(source) && !held.has(source.name))
+        .map((source) => ({
+          source,
+          since: standbySince.get(source.name)?.time ?? clock.now(),
+          reader: others.find(({ reads }) => reads.includes(source.name))?.node,
+        }));
+    },
+    /** Like `SourceSet.change`. Sources that other agents may read count as if they were read here. */
+    async change(sources: readonly ConfiguredSource[]): Promise<SourceChanges> {
+      const changes = sourceChanges(configured, sources);
+      configured = sources;
+      const shared = sources.filter(isShared).map(({ name }) => name);
+      await Promise.all([...holding.keys()].filter((name) => !shared.includes(name)).map(end));
+      await apply();
+      for (const source of shared) if (!holding.has(source)) hold(source);
+      return changes;
+    },
+    async [Symbol.asyncDispose](): Promise<void> {
+      await Promise.all([...holding.keys()].map(end));
+    },
+  };
 }
 
 function isShared({ run }: ConfiguredSource): boolean {

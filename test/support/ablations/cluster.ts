@@ -112,7 +112,7 @@ export const clusterAblations: readonly Ablation[] = [
   {
     safeguard: "handing over the last points before the lease of a source is released",
     file: "agent/upkeep/cluster-sources.ts",
-    code: "    await this.#options.handOver();\n",
+    code: "    await options.handOver();\n",
     without: "",
     test: "unit/agent/cluster-sources.test.ts",
     name: "hands over what it has read",
@@ -120,7 +120,7 @@ export const clusterAblations: readonly Ablation[] = [
   {
     safeguard: "saving that this agent reads a source before it reads",
     file: "agent/upkeep/cluster-sources.ts",
-    code: "    await state.save(former?.upTo ?? this.#runtime.clock.now());\n",
+    code: "    await state.save(former?.upTo ?? clock.now());\n",
     without: "",
     test: "unit/agent/cluster-sources.test.ts",
     name: "as soon as it had begun",

@@ -1,6 +1,6 @@
 // The sources of an agent that other agents of its cluster can read, too.
 import { expect, test } from "vitest";
-import { ClusterSources } from "../../../src/agent/upkeep/cluster-sources.ts";
+import { type ClusterSources, clusterSources } from "../../../src/agent/upkeep/cluster-sources.ts";
 import { keyToken } from "../../../src/cluster/connection/jetstream.ts";
 import { holderOf } from "../../../src/cluster/leases/lease.ts";
 import { Membership } from "../../../src/cluster/members/membership.ts";
@@ -24,7 +24,7 @@ function agent({ state = memoryBucket(), handOver = async () => {}, begins = asy
     runtime,
   );
   const calls = { onTakeover: () => {}, handOver };
-  const sources: ClusterSources = new ClusterSources(
+  const sources: ClusterSources = clusterSources(
     {
       cluster: { leases, state, members },
       node,
