@@ -18,8 +18,8 @@ import { gapFolder } from "./gaps/gap-file.ts";
 import { openGapRecord } from "./gaps/gap-record.ts";
 import { inputsOf, type OwnValues, ownRules, startOwnSignals } from "./own-signals.ts";
 import { boundGarbage, processUsage } from "./process/process.ts";
-import { SourceSet } from "./source-set.ts";
-import { BacklogTrend } from "./status/backlog-trend.ts";
+import { type SourceSet, sourceSet } from "./source-set.ts";
+import { backlogTrend } from "./status/backlog-trend.ts";
 import { sampleOfAgent, snapshot, snapshotOf, type TagDetail, tagDetail, uploadStatus } from "./status/snapshot.ts";
 import type { ConfigStatus, Status, StatusPart, StatusSample, UploadStatus } from "./status/status.ts";
 import { openBoundAddresses } from "./upkeep/bound-addresses.ts";
@@ -154,7 +154,7 @@ export async function openWaitingAgent(
   );
   const gaps = opened.use(await openGapRecord(gapFolder(dataDir), namesOf(wanted), runtime));
   const losses = bufferGaps(gaps, runtime.clock);
-  const trend = new BacklogTrend(runtime.clock);
+  const trend = backlogTrend(runtime.clock);
   opened.use(
     gaps.eachSecond(() => {
       const stats = buffer.stats();
@@ -187,7 +187,7 @@ export async function openWaitingAgent(
     clockHold: { watch: clockWatch, clock },
     final: options.final,
   };
-  const sources: SourceSet = new SourceSet({ ...parts, leaseOf: (source) => shared?.leaseOf(source) }, runtime);
+  const sources: SourceSet = sourceSet({ ...parts, leaseOf: (source) => shared?.leaseOf(source) }, runtime);
   const shared = cluster?.readSources(sources);
   const stopSources = async () => {
     await shared?.[Symbol.asyncDispose]();

@@ -35,7 +35,7 @@ export async function runPipeline(parts: PipelineParts, runtime: Runtime, signal
   const { mapping, buffer, monitor, gaps, hold, isHeld = () => true } = parts;
   const { clock, log, random } = runtime;
   const backOff = new BackOff({ minMs: 1_000, maxMs: 30_000, random });
-  const takeovers = new TakeoverPause(random);
+  const pauseOfTakeover = takeoverPause(random);
   /** Stores values held by `minInterval` when they are due. Undefined: there are none. */
   let releasing: Promise<void> | undefined;
 
@@ -134,7 +134,7 @@ export async function runPipeline(parts: PipelineParts, runtime: Runtime, signal
     if (error === undefined) break;
     const mostMs = isAgentError(error, "SOURCE_UNREACHABLE") ? parts.unreachablePauseMs : undefined;
     const waitMs = isAgentError(error, "SOURCE_TAKEN_OVER")
-      ? takeovers.next(clock.monotonic())
+      ? pauseOfTakeover(clock.monotonic())
       : Math.min(backOff.next(), mostMs ?? Number.POSITIVE_INFINITY);
     monitor.lost(error, waitMs);
     gaps?.lost(error);
@@ -164,20 +164,15 @@ const longestMs = 60_000;
 /** After this time without a takeover the session is ours again. Longer than the pauses of two agents in turn. */
 const quietMs = 300_000;
 
-export class TakeoverPause {
-  readonly #random: () => number;
-  #takeovers = 0;
-  #lastMs = Number.NEGATIVE_INFINITY;
-
-  constructor(random: () => number) {
-    this.#random = random;
-  }
+export function takeoverPause(random: () => number) {
+  let takeovers = 0;
+  let lastMs = Number.NEGATIVE_INFINITY;
 
   /** Milliseconds to wait after a takeover at `nowMs` of the monotonic clock. */
-  next(nowMs: number): number {
-    this.#takeovers = nowMs - this.#lastMs < quietMs ? this.#takeovers + 1 : 1;
-    this.#lastMs = nowMs;
-    const pause = Math.min(longestMs, firstMs * growth ** Math.min(this.#takeovers - 1, 10));
-    return pause * (1 + this.#random() / 5);
-  }
+  return (nowMs: number): number => {
+    takeovers = nowMs - lastMs < quietMs ? takeovers + 1 : 1;
+    lastMs = nowMs;
+    const pause = Math.min(longestMs, firstMs * growth ** Math.min(takeovers - 1, 10));
+    return pause * (1 + random() / 5);
+  };
 }

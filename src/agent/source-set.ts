@@ -127,54 +127,30 @@ function startSource(
 }
 
 /** Initially empty; `change` sets the sources. Owns every started source, even if starting another one fails. */
-export class SourceSet implements AsyncDisposable {
-  readonly #parts: SourceParts;
-  readonly #runtime: Runtime;
-  #running: readonly RunningSource[] = [];
+export type SourceSet = ReturnType<typeof sourceSet>;
+
+export function sourceSet(parts: SourceParts, runtime: Runtime) {
+  let running: readonly RunningSource[] = [];
   /** Serialises changes. There are none after disposal. */
-  #busy: Promise<unknown> = Promise.resolve();
-  #ended = false;
+  let busy: Promise<unknown> = Promise.resolve();
+  let isOver = false;
 
-  constructor(parts: SourceParts, runtime: Runtime) {
-    this.#parts = parts;
-    this.#runtime = runtime;
-  }
-
-  /** In the order of the configuration. */
-  get running(): readonly RunningSource[] {
-    return this.#running;
-  }
-
-  /** The live connections of the sources of this type. */
-  connections(type: string): readonly Source[] {
-    return this.#running.flatMap(({ configured, monitor }) =>
-      configured.driver.type === type && monitor.connection ? [monitor.connection] : [],
-    );
-  }
-
-  /** Starts new sources, restarts changed ones and stops removed ones, then resolves. Unchanged sources keep running. */
-  change(sources: readonly ConfiguredSource[]): Promise<SourceChanges> {
-    const changing = this.#busy.then(() => this.#change(sources));
-    this.#busy = changing.catch(() => {});
-    return changing;
-  }
-
-  async #change(sources: readonly ConfiguredSource[]): Promise<SourceChanges> {
-    if (this.#ended) return { started: [], restarted: [], stopped: [], unchanged: [] };
+  async function changeTo(sources: readonly ConfiguredSource[]): Promise<SourceChanges> {
+    if (isOver) return { started: [], restarted: [], stopped: [], unchanged: [] };
+    const before = running;
     const changes = sourceChanges(
-      this.#running.map(({ configured }) => configured),
+      before.map(({ configured }) => configured),
       sources,
     );
     const unchanged = new Set(changes.unchanged);
-    const kept = this.#running.filter(({ configured }) => unchanged.has(configured.name));
-    const ended = this.#running.filter((source) => !kept.includes(source));
-    this.#running = kept;
+    running = before.filter(({ configured }) => unchanged.has(configured.name));
+    const ended = before.filter((source) => !running.includes(source));
     for (const source of ended)
       if (!sources.some((next) => next.name === source.configured.name && sameIdentity(next, source.configured)))
         source.retire();
     // Removed sources release their Input IDs before new ones claim them.
     await Promise.all(ended.map((source) => source[Symbol.asyncDispose]()));
-    const { life } = this.#parts.gaps;
+    const { life } = parts.gaps;
     for (const source of sources) {
       if (unchanged.has(source.name)) continue;
       const former = changes.started.includes(source.name) ? formerOf(source, ended) : undefined;
@@ -182,19 +158,37 @@ export class SourceSet implements AsyncDisposable {
       // What a renamed source, or a tag that moves, misses meanwhile is a gap, too.
       if (upTo !== undefined) life.stopped(source.name, upTo);
       // Added one by one, so that started sources are disposed even if starting the next one throws.
-      this.#running = [...this.#running, startSource(source, this.#parts, this.#runtime)];
+      running = [...running, startSource(source, parts, runtime)];
     }
     const names = sources.map(({ name }) => name);
     const place = ({ configured }: RunningSource) => names.indexOf(configured.name);
-    this.#running = this.#running.toSorted((a, b) => place(a) - place(b));
+    running = running.toSorted((a, b) => place(a) - place(b));
     return changes;
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#ended = true;
-    await this.#busy;
-    await Promise.all(this.#running.map((source) => source[Symbol.asyncDispose]()));
-  }
+  return {
+    /** In the order of the configuration. */
+    get running(): readonly RunningSource[] {
+      return running;
+    },
+    /** The live connections of the sources of this type. */
+    connections(type: string): readonly Source[] {
+      return running.flatMap(({ configured, monitor }) =>
+        configured.driver.type === type && monitor.connection ? [monitor.connection] : [],
+      );
+    },
+    /** Starts new sources, restarts changed ones and stops removed ones, then resolves. Unchanged sources keep running. */
+    change(sources: readonly ConfiguredSource[]): Promise<SourceChanges> {
+      const changing = busy.then(() => changeTo(sources));
+      busy = changing.catch(() => {});
+      return changing;
+    },
+    async [Symbol.asyncDispose](): Promise<void> {
+      isOver = true;
+      await busy;
+      await Promise.all(running.map((source) => source[Symbol.asyncDispose]()));
+    },
+  };
 }
 
 /** The source that recorded an Input ID of `source` before, under another name. */

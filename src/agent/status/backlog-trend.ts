@@ -37,37 +37,33 @@ export interface Progress {
 }
 
 /** Whether the backlog shrinks, from its changes over the last minute. Call `sample` about once a second. */
-export class BacklogTrend {
-  readonly #clock: Clock;
-  #samples: Sample[] = [];
+export function backlogTrend(clock: Clock) {
+  let samples: readonly Sample[] = [];
 
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
-
-  sample({ unsettledPoints, appendedPoints, losses, bytes }: Counts): void {
-    const at = this.#clock.monotonic();
-    const last = this.#samples.at(-1);
-    if (last && at - last.at < everyMs / 2) return;
-    const lost = losses.reduce((sum, { points }) => sum + points, 0);
-    this.#samples.push({ at, waiting: unsettledPoints + lost, appended: appendedPoints, bytes });
-    this.#samples = this.#samples.filter((each) => each.at >= at - windowMs);
-  }
-
-  /** Undefined: measured for too short a time. Compares means of both halves, so a single request weighs little. */
-  get progress(): Progress | undefined {
-    const [first, last] = [this.#samples[0], this.#samples.at(-1)];
-    if (!first || !last || last.at - first.at < leastMs) return undefined;
-    const [quarter, half] = [this.#samples.length >> 2, this.#samples.length >> 1];
-    const earlier = meanOf(this.#samples.slice(0, half));
-    const later = meanOf(this.#samples.slice(half));
-    return {
-      shrinksBy: ((earlier.waiting - later.waiting) * 1_000) / (later.at - earlier.at),
-      goesOn: meanOf(this.#samples.slice(-quarter)).waiting < meanOf(this.#samples.slice(half, -quarter)).waiting,
-      arriving: ((last.appended - first.appended) * 1_000) / (last.at - first.at),
-      bytesGrowBy: ((last.bytes - first.bytes) * 1_000) / (last.at - first.at),
-    };
-  }
+  return {
+    sample({ unsettledPoints, appendedPoints, losses, bytes }: Counts): void {
+      const at = clock.monotonic();
+      const last = samples.at(-1);
+      if (last && at - last.at < everyMs / 2) return;
+      const lost = losses.reduce((sum, { points }) => sum + points, 0);
+      const now = { at, waiting: unsettledPoints + lost, appended: appendedPoints, bytes };
+      samples = [...samples.filter((each) => each.at >= at - windowMs), now];
+    },
+    /** Undefined: measured for too short a time. Compares means of both halves, so a single request weighs little. */
+    get progress(): Progress | undefined {
+      const [first, last] = [samples[0], samples.at(-1)];
+      if (!first || !last || last.at - first.at < leastMs) return undefined;
+      const [quarter, half] = [samples.length >> 2, samples.length >> 1];
+      const earlier = meanOf(samples.slice(0, half));
+      const later = meanOf(samples.slice(half));
+      return {
+        shrinksBy: ((earlier.waiting - later.waiting) * 1_000) / (later.at - earlier.at),
+        goesOn: meanOf(samples.slice(-quarter)).waiting < meanOf(samples.slice(half, -quarter)).waiting,
+        arriving: ((last.appended - first.appended) * 1_000) / (last.at - first.at),
+        bytesGrowBy: ((last.bytes - first.bytes) * 1_000) / (last.at - first.at),
+      };
+    },
+  };
 }
 
 function meanOf(samples: readonly Sample[]): Pick<Sample, "at" | "waiting"> {

@@ -72,14 +72,14 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
   {
     safeguard: "pauses that grow after takeovers",
     file: "agent/pipeline.ts",
-    code: "firstMs * growth ** Math.min(this.#takeovers - 1, 10)",
+    code: "firstMs * growth ** Math.min(takeovers - 1, 10)",
     without: "firstMs",
     test: "unit/agent/takeover-pause.test.ts",
   },
   {
     safeguard: "a separate back-off after a takeover",
     file: "agent/pipeline.ts",
-    code: 'isAgentError(error, "SOURCE_TAKEN_OVER")\n      ? takeovers.next(clock.monotonic())\n      : ',
+    code: 'isAgentError(error, "SOURCE_TAKEN_OVER")\n      ? pauseOfTakeover(clock.monotonic())\n      : ',
     without: "",
     test: "unit/agent/pipeline.test.ts",
     name: "a session taken over",

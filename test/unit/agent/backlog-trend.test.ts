@@ -1,6 +1,6 @@
 // The page and `status` predict the backlog only when the measurements allow it.
 import { expect, test } from "vitest";
-import { BacklogTrend, backlogStatus } from "../../../src/agent/status/backlog-trend.ts";
+import { backlogStatus, backlogTrend } from "../../../src/agent/status/backlog-trend.ts";
 import type { BacklogStatus, UploadState } from "../../../src/agent/status/status.ts";
 import type { Loss } from "../../../src/core/buffer.ts";
 import { epochMicros } from "../../../src/core/point.ts";
@@ -17,7 +17,7 @@ interface Second {
 async function shownIn(story: readonly Second[], parkedInputs = 0, state: UploadState = "delivering") {
   const clock = new ManualClock();
   const oldest = epochMicros(clock.now() - 3_600e6);
-  const trend = new BacklogTrend(clock);
+  const trend = backlogTrend(clock);
   const shown: BacklogStatus[] = [];
   for (const { waiting, appended = 0, lost = 0, bytes = 0 } of story) {
     const loss: Loss = { reason: "maxSize", points: lost, from: undefined, to: undefined, intervals: [] };

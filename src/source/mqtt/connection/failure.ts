@@ -233,13 +233,13 @@ function systemCode(error: Error): string | undefined {
 
 /** Connections closed within this time are suspicious, in milliseconds: the longest pause of another agent. */
 const soonMs = 30_000;
-/** As `soonMs`, once a takeover is detected. Both clients then wait longer (`TakeoverPause`). */
+/** As `soonMs`, once a takeover is detected. Both clients then wait longer (`takeoverPause`). */
 const soonAfterMs = 120_000;
 /** Suspicious connections in a row that count as a takeover. A few may also come from an unreliable network. */
 const suspicious = 5;
 /**
  * A proxy that disconnects every 60 s resembles another agent that waits 60 s, except for its precision. Pauses of
- * agents vary by up to a fifth (`TakeoverPause`). `oftenAlike` connections in a row, each longer than `soonMs` and
+ * agents vary by up to a fifth (`takeoverPause`). `oftenAlike` connections in a row, each longer than `soonMs` and
  * equally long within `alikeMs`, indicate a proxy.
  */
 const alikeMs = 500;
