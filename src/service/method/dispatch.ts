@@ -77,10 +77,9 @@ export function* dispatch(input: RpcInput, store: ServiceStore): Steps<RpcOutput
     if (input.id === undefined && !unreadable) return { body: undefined, ...failure };
     const { code, message, details } = fault;
     const answer = JSON.stringify({ code, message, data: { trace: input.trace, ...details } });
-    return {
-      body: `{"jsonrpc":"2.0","id":${unreadable && !echoable(id) ? "null" : id},"error":${answer}}`,
-      ...failure,
-    };
+    // The scanned text of an id may be no JSON.
+    const echoed = unreadable && attempt(() => JSON.parse(id)) === undefined ? "null" : id;
+    return { body: `{"jsonrpc":"2.0","id":${echoed},"error":${answer}}`, ...failure };
   }
 }
 
@@ -158,9 +157,4 @@ function named(params: unknown, positions: readonly string[]): Members {
   if (params.length > length)
     throw invalidParams(String(length), length === 0 ? "takes params by name alone" : `takes ${length} params`);
   return Object.fromEntries(params.map((value: unknown, index) => [positions[index], value]));
-}
-
-/** Whether the scanned text of an id is valid JSON. */
-function echoable(id: string): boolean {
-  return attempt(() => JSON.parse(id)) !== undefined;
 }

@@ -4,7 +4,7 @@ import { isGiven, isRecord, type Members, type MethodCall, readInteger } from ".
 import { itemFields } from "../query/filter.ts";
 import { constants, type Formula, FormulaError, namesIn, parseFormula } from "../query/formula.ts";
 import { readResourceQuery } from "../query/resource-query.ts";
-import type { ItemRecord } from "../store/resource.ts";
+import type { ItemRecord } from "../store/resource-store.ts";
 
 /** Aggregations over the items of a group in each bucket. */
 const groupAggregations = ["count", "min", "max", "sum", "avg"] as const;

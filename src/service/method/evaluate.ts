@@ -6,7 +6,7 @@ import { outsideSpans, pointBefore, pointFrom, startOfLast } from "../query/edge
 import { computeFormula, sizeOf } from "../query/formula.ts";
 import { buildFrame, type Column } from "../query/frame-builder.ts";
 import { maxStateBuckets, rollUp, stateTimes, tooManyBuckets } from "../query/rollup.ts";
-import { holdOf } from "../store/resource.ts";
+import { holdOf } from "../store/resource-store.ts";
 import type { ServiceStore } from "../store/store.ts";
 import {
   type Group,

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { isSince } from "../../wire/method.ts";
 import type { ItemSelectView, SignalSelectView } from "../../wire/signal-view.ts";
 import { isGiven, type MethodCall, membersOf, readFlag } from "../call/params.ts";
-import { type Attributes, contentHash, type ItemRecord, type Signal } from "../store/resource.ts";
+import { type Attributes, contentHash, type ItemRecord, type Signal } from "../store/resource-store.ts";
 
 export function selectedSignalView(signal: Signal): SignalSelectView {
   return { ...selectedItemView(signal), inputId: signal.input, item: signal.item };

@@ -23,7 +23,7 @@ import {
 } from "../call/params.ts";
 import { type Faults, RpcFault } from "../call/rpc-fault.ts";
 import { readSignalQuery } from "../query/resource-query.ts";
-import { type Signal, sameAttributes, savedAttributes } from "../store/resource.ts";
+import { type Signal, sameAttributes, savedAttributes } from "../store/resource-store.ts";
 import { readAnswerFormat, signalResource } from "./resource-view.ts";
 import { itemsOf } from "./select.ts";
 

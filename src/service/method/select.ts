@@ -11,7 +11,7 @@ import { currentDefaultLimit, readResourceQuery, readSignalQuery } from "../quer
 import { maxStateBuckets, rollUp, type StateBudget, stateTimes } from "../query/rollup.ts";
 import type { BlockColumns } from "../store/block-format.ts";
 import { joinedBlocks } from "../store/point-run.ts";
-import type { ItemRecord, Signal } from "../store/resource.ts";
+import type { ItemRecord, Signal } from "../store/resource-store.ts";
 import type { ServiceStore } from "../store/store.ts";
 import {
   byId,

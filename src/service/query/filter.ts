@@ -2,7 +2,7 @@
 import { parseTimestamp } from "../../wire/timestamp.ts";
 import { isGiven, isRecord } from "../call/params.ts";
 import { type Faults, invalidParams } from "../call/rpc-fault.ts";
-import type { ItemRecord, Signal } from "../store/resource.ts";
+import type { ItemRecord, Signal } from "../store/resource-store.ts";
 import { LinearRegex, RegexBudgetError, RegexSyntaxError, type StepBudget } from "./linear-regex.ts";
 
 /** A field value. Times are milliseconds since the epoch, and RFC 3339 in filters. */

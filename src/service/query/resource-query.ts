@@ -2,7 +2,7 @@
 import { maxSelected } from "../../wire/method.ts";
 import { isGiven, type Members, membersOf, readFlag, readInteger } from "../call/params.ts";
 import type { Faults } from "../call/rpc-fault.ts";
-import type { Signal } from "../store/resource.ts";
+import type { Signal } from "../store/resource-store.ts";
 import { type FieldTable, type FieldValue, parseFilter, signalFields } from "./filter.ts";
 
 interface Query<Resource> {

@@ -2,7 +2,7 @@
 import { rollupColumns } from "../../wire/results.ts";
 import { invalidParams, type RpcFault } from "../call/rpc-fault.ts";
 import type { BlockColumns } from "../store/block-format.ts";
-import { holdOf, type ItemRecord } from "../store/resource.ts";
+import { holdOf, type ItemRecord } from "../store/resource-store.ts";
 import type { ServiceStore } from "../store/store.ts";
 import type { BucketOf, TimeSpan } from "./buckets.ts";
 import { pointBefore } from "./edge-points.ts";

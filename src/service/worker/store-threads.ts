@@ -13,7 +13,6 @@ import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import PQueue from "p-queue";
 import { methodOf, onlyReads, type RpcInput } from "../method/dispatch.ts";
-import type { ResourceChanges } from "../store/resource-store.ts";
 import { logFile } from "../store/store.ts";
 import { type StoreAnswer, startWorkerThread, type WorkerThread } from "./worker-thread.ts";
 
@@ -87,7 +86,8 @@ export async function openStoreThreads(data: string, maxLog = maxLogBytes) {
         });
       const answer = await writer.call(input);
       // Before responding, since the client may query at once.
-      if (answer.changes && isAny(answer.changes)) for (const reader of readers) reader.refresh(answer.changes);
+      const { changes } = answer;
+      if (changes?.signals.length || changes?.items.length) for (const reader of readers) reader.refresh(changes);
       void boundLog();
       return answer;
     },
@@ -99,8 +99,4 @@ export async function openStoreThreads(data: string, maxLog = maxLogBytes) {
       await owned.disposeAsync();
     },
   };
-}
-
-function isAny({ signals, items }: ResourceChanges): boolean {
-  return signals.length > 0 || items.length > 0;
 }

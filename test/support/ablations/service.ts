@@ -127,7 +127,7 @@ export const serviceAblations: readonly Ablation[] = [
   {
     safeguard: "refreshing the reading threads before a write is answered",
     file: "service/worker/store-threads.ts",
-    code: "reader.refresh(answer.changes)",
+    code: "reader.refresh(changes)",
     without: "void reader",
     test: readers,
     name: "a query finds the",

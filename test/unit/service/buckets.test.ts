@@ -4,7 +4,7 @@ import { epochMicros } from "../../../src/core/point.ts";
 import { timeZone, utc } from "../../../src/lib/time/time-zone.ts";
 import { bucketsOf } from "../../../src/service/query/buckets.ts";
 import { rollUp, stateTimes } from "../../../src/service/query/rollup.ts";
-import { savedAttributes } from "../../../src/service/store/resource.ts";
+import { savedAttributes } from "../../../src/service/store/resource-store.ts";
 import { ServiceStore } from "../../../src/service/store/store.ts";
 import { parseRfcDuration } from "../../../src/wire/rfc-duration.ts";
 import { signalSaveView } from "../../../src/wire/signal-view.ts";

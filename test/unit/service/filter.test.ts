@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { Faults, RpcFault } from "../../../src/service/call/rpc-fault.ts";
 import { parseFilter, signalFields } from "../../../src/service/query/filter.ts";
-import type { Signal } from "../../../src/service/store/resource.ts";
+import type { Signal } from "../../../src/service/store/resource-store.ts";
 import { signalSaveView } from "../../../src/wire/signal-view.ts";
 
 function signal(input: string, view: object, createdAt = "2026-01-01T00:00:00Z", item: string | null = null): Signal {

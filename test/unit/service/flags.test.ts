@@ -1,6 +1,6 @@
 import { writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { optionsFromFlags } from "../../../src/service/config/flags.ts";
+import { optionsFromFlags } from "../../../src/service/config/options.ts";
 import { command } from "../../support/command.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 

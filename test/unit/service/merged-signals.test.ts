@@ -1,6 +1,6 @@
 // The points of an item that merges several signals, and how many of them are in memory at a time.
 import { expect, test } from "vitest";
-import type { Attributes } from "../../../src/service/store/resource.ts";
+import type { Attributes } from "../../../src/service/store/resource-store.ts";
 import { ServiceStore } from "../../../src/service/store/store.ts";
 import { itemSaveView } from "../../../src/wire/signal-view.ts";
 

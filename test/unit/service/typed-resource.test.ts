@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { itemResource, signalResource } from "../../../src/service/method/resource-view.ts";
-import type { Attributes } from "../../../src/service/store/resource.ts";
+import type { Attributes } from "../../../src/service/store/resource-store.ts";
 import { signalSaveView } from "../../../src/wire/signal-view.ts";
 
 const created = { number: 1, createdAt: Date.UTC(2026, 0, 1, 8, 0, 0, 120), updatedAt: Date.UTC(2026, 0, 2) };
