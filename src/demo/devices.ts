@@ -93,7 +93,7 @@ async function requirePackages(): Promise<void> {
     try {
       await load();
     } catch (error) {
-      if (!isMissing(error)) throw error;
+      if (codeOf(error) !== "ERR_MODULE_NOT_FOUND") throw error;
       missing.push(name);
     }
   }
@@ -102,8 +102,4 @@ async function requirePackages(): Promise<void> {
       "PACKAGE_MISSING",
       `the simulated devices need packages that are not installed: npm install ${missing.join(" ")}`,
     );
-}
-
-function isMissing(error: unknown): boolean {
-  return codeOf(error) === "ERR_MODULE_NOT_FOUND";
 }

@@ -176,7 +176,8 @@ async function plotItems(
   width: number | undefined,
   io: Console,
 ): Promise<boolean> {
-  const dots = plotDots(width ?? process.stdout.columns ?? 80);
+  // Two dots a character, next to the axis.
+  const dots = Math.max(10, (width ?? process.stdout.columns ?? 80) - axisWidth - 2) * 2;
   const perDot = (before - from) / dots;
   for (const { item, input, unit, enumeration } of items) {
     // For a dot of a minute or more, the minimum and maximum suffice. Enumerations have neither.
@@ -222,11 +223,6 @@ const dots = [
   [0x40, 0x80],
 ] as const;
 const empty = 0x2800;
-
-/** The number of dots in a row of a plot with axis, `width` characters wide. */
-function plotDots(width: number): number {
-  return Math.max(10, width - axisWidth - 2) * 2;
-}
 
 const axisWidth = 11;
 

@@ -9,7 +9,7 @@ import { gzip } from "node:zlib";
 import { controlTokenName } from "../../agent/process/control-token.ts";
 import type { Config } from "../../config/format/config.ts";
 import { configIssues, loadConfig } from "../../config/load.ts";
-import { shownFile } from "../../config/nodes/shown-file.ts";
+import { shownFile } from "../../config/nodes/shown-values.ts";
 import { isAgentError } from "../../core/errors.ts";
 import { Secret } from "../../core/secret.ts";
 import { creationProblem, fileProblem } from "../../lib/files/paths.ts";

@@ -13,7 +13,7 @@ import type { Service } from "../../service/service.ts";
 import { nodeFlags } from "../shared/node-flags.ts";
 import type { Console } from "../terminal/console.ts";
 import { CommandFailed, type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
-import { compareAfter, type DemoOptions, integration, openDemo, password, requestsAt } from "./demo-parts.ts";
+import { compareAfter, type DemoOptions, openDemo, requestsAt, serviceSection, signIn } from "./demo-parts.ts";
 
 /** Without a duration, everything has happened after this time, in milliseconds. */
 const defaultMs = 60_000;
@@ -80,7 +80,11 @@ export async function clusterDemo(
     await at(1);
     await devices.stop(io.signal);
     io.print("waiting until what is in the buffers and in the stream is delivered …");
-    await until(() => isDrained([first, second]), "points still wait");
+    const isDrained = async () =>
+      (await Promise.all([first.status(), second.status()])).every(
+        (status) => status?.buffer.unsettledPoints === 0 && status.cluster?.stream?.messages === 0,
+      );
+    await until(isDrained, "points still wait");
     return 0;
   }, running);
 }
@@ -88,10 +92,7 @@ export async function clusterDemo(
 function configuration(name: string, service: Service, servers: readonly string[], sources: string): string {
   return `version: 1
 agent: { name: ${name}, ownSignals: off, dataDir: data }
-service:
-  url: ${service.url}
-  integration: ${integration}
-  auth: { basic: { password: "\${DEMO_SERVICE_PASSWORD:-${password}}" } }
+${serviceSection(service)}
 http: { listen: "127.0.0.1:0" }
 cluster: { servers: ${JSON.stringify(servers)} }
 ${sources}`;
@@ -147,15 +148,10 @@ async function line(passedMs: number, agent: Collector, devices: DemoDevices, se
   return `${String(Math.round(passedMs / 1_000)).padStart(4)} s  read ${devices.count}, ${who}, ${shown}, ${requestsAt(service)} requests`;
 }
 
-async function isDrained(agents: readonly Collector[]): Promise<boolean> {
-  const all = await Promise.all(agents.map((agent) => agent.status()));
-  return all.every((status) => status?.buffer.unsettledPoints === 0 && status.cluster?.stream?.messages === 0);
-}
-
 function introduce(io: Console, service: Service, agents: readonly Collector[]): void {
   io.print(`
   gw-left (MQTT)               ${agents[0]!.page}
   gw-right (Modbus, OPC UA)    ${agents[1]!.page}
-  timeline page                ${service.pageUrl}   (sign in as ${integration}, password ${password})
+  timeline page                ${service.pageUrl}   ${signIn}
 `);
 }

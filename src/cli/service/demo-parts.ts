@@ -28,8 +28,10 @@ export interface DemoOptions {
   readonly natsServer?: string;
 }
 
-export const integration = "c8ktonqsahsmemfs7lv0";
-export const password = "demo";
+const integration = "c8ktonqsahsmemfs7lv0";
+const password = "demo";
+/** How a person gets into the timeline page. */
+export const signIn = `(sign in as ${integration}, password ${password})`;
 const namespace = "platform";
 
 export type Demo = Awaited<ReturnType<typeof openDemo>>;
@@ -81,6 +83,14 @@ function demoServiceOptions(folder: string, port: number): LocalServiceOptions {
     namespace,
     throttle: "queue",
   };
+}
+
+/** The section of a configuration that delivers to the service. */
+export function serviceSection({ url }: Service): string {
+  return `service:
+  url: ${url}
+  integration: ${integration}
+  auth: { basic: { password: "\${DEMO_SERVICE_PASSWORD:-${password}}" } }`;
 }
 
 export function requestsAt(service: Service): number {

@@ -15,9 +15,9 @@ import {
   compareAfter,
   type Demo,
   type DemoOptions,
-  integration,
   openDemo,
-  password,
+  serviceSection,
+  signIn,
   withAnyPort,
 } from "./demo-parts.ts";
 
@@ -73,10 +73,7 @@ agent:
   ownSignals: off
   dataDir: ${JSON.stringify(join(folder, "agent"))}
 http: { token: "\${DEMO_TOKEN:-${token}}" }
-service:
-  url: ${service.url}
-  integration: ${integration}
-  auth: { basic: { password: "\${DEMO_SERVICE_PASSWORD:-${password}}" } }
+${serviceSection(service)}
 ${devices.configuration}`;
 }
 
@@ -96,7 +93,7 @@ function introduce(
   OPC UA server    ${devices.urls.opcua}
   configuration    ${file}
   status page      ${page}   (token for tags, configuration and log: ${token})
-  timeline page    ${service.pageUrl}   (sign in as ${integration}, password ${password})
+  timeline page    ${service.pageUrl}   ${signIn}
 
   From another terminal: ${typed} status --url ${page}
                          ${typed} browse ${devices.urls.opcua}
