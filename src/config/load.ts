@@ -14,7 +14,7 @@ import { readTables } from "./files/tag-table.ts";
 import { parseYaml } from "./files/yaml-file.ts";
 import type { Config, ConfiguredSource } from "./format/config.ts";
 import { cascadedOptions, fileKeys, formatVersion, sections, sourceName } from "./format/file-schema.ts";
-import { checkNode, nodeAt, unknownKey, warnLiteralSecrets } from "./nodes/check-node.ts";
+import { checkNode, nodeAt, unknownKeys, warnLiteralSecrets } from "./nodes/check-node.ts";
 import { type ConfigIssue, Issues } from "./nodes/issue.ts";
 import { type ConfigNode, childNode, type MapEntry, type MapNode, type ScalarNode } from "./nodes/node.ts";
 import { shownValues } from "./nodes/shown-values.ts";
@@ -154,7 +154,7 @@ function checkFile(
       "the environment has NODE_TLS_REJECT_UNAUTHORIZED=0, by which anybody can pass for the service",
       "take it out; an authority of your own is trusted by caFile",
     );
-  for (const key of root.entries.keys()) if (!fileKeys.includes(key)) unknownKey(root, key, fileKeys, issues);
+  unknownKeys(root, fileKeys, issues);
   // Checking all sections as one object also finds missing ones.
   const own = z.strictObject({ version: formatVersion, ...sections });
   const checked = checkNode(own, pick(root, Object.keys(own.shape)), issues);

@@ -1,11 +1,10 @@
 // `include`: sources and templates in separate files.
 import { basename, dirname, isAbsolute, join, resolve } from "node:path";
 import { fileProblem, withSlashes } from "../../lib/files/paths.ts";
-import { unknownKey } from "../nodes/check-node.ts";
+import { unknownKeys } from "../nodes/check-node.ts";
 import type { Issues } from "../nodes/issue.ts";
 import { type ConfigNode, childNode, type MapEntry, type MapNode, type ScalarNode } from "../nodes/node.ts";
-import type { Environment } from "./environment.ts";
-import { readTextFile } from "./environment.ts";
+import { type Environment, readTextFile } from "./environment.ts";
 import { replaceReferences } from "./references.ts";
 import { parseYaml } from "./yaml-file.ts";
 
@@ -33,11 +32,12 @@ export async function readIncludes(root: MapNode, environment: Environment, issu
 }
 
 function addTo(entries: Map<string, MapEntry>, file: MapNode, issues: Issues): void {
-  for (const key of file.entries.keys()) if (!included.includes(key)) unknownKey(file, key, included, issues);
+  unknownKeys(file, included, issues);
   for (const section of ["sources", "templates"]) {
     const added = file.entries.get(section);
     if (!added || added.value.kind !== "map") {
-      if (added && !isEmpty(added.value)) issues.error(added.value, "must be a map of names");
+      const isEmpty = added?.value.kind === "scalar" && added.value.value === null;
+      if (added && !isEmpty) issues.error(added.value, "must be a map of names");
       continue;
     }
     const before = entries.get(section);
@@ -54,10 +54,6 @@ function addTo(entries: Map<string, MapEntry>, file: MapNode, issues: Issues): v
     const whole: ConfigNode = { ...added.value, entries: names };
     entries.set(section, before ? { ...before, value: whole } : { key: added.key, value: whole });
   }
-}
-
-function isEmpty(node: ConfigNode): boolean {
-  return node.kind === "scalar" && node.value === null;
 }
 
 /** The files that match a pattern. Only the last part of a path may contain `*`. */

@@ -14,8 +14,7 @@ import {
   type Position,
   resolveScalar,
 } from "../nodes/node.ts";
-import type { Environment } from "./environment.ts";
-import { readTextFile } from "./environment.ts";
+import { type Environment, readTextFile } from "./environment.ts";
 import { replaceReferences } from "./references.ts";
 import { parseYaml } from "./yaml-file.ts";
 
@@ -100,7 +99,7 @@ async function readTable(name: string, node: ConfigNode, environment: Environmen
   }
   const twice = header.find(({ text }, i) => text !== "" && header.findIndex((other) => other.text === text) < i);
   if (twice) issues.error({ at: place(twice), path: node.path }, `column ${twice.text} stands here twice`);
-  const entries = () => entriesOfTable(rows(), { decimalComma, file, path: node.path, issues });
+  const entries = () => entriesOfTable(header, rows().drop(1), { decimalComma, file, path: node.path, issues });
   if (!text.includes("${")) return entries;
   const list: ListNode = { kind: "list", at: node.at, path: node.path, items: [...entries()] };
   const { items } = await replaceReferences(list, environment, issues);
@@ -116,17 +115,13 @@ interface TableParts {
 }
 
 function* entriesOfTable(
+  header: Cells,
   rows: Iterable<Cells>,
   { decimalComma, file, path: tablePath, issues }: TableParts,
 ): Generator<MapNode, void, undefined> {
   const place = ({ line, column }: Cell): Position => ({ file, line, column });
-  let header: Cells | undefined;
   let index = 0;
   for (const cells of rows) {
-    if (!header) {
-      header = cells;
-      continue;
-    }
     const path = childPath(tablePath, index++);
     const extra = cells.slice(header.length).find((cell) => cell.text !== "");
     if (extra)
@@ -191,11 +186,11 @@ export interface Cell {
   readonly column: number;
 }
 
-export type Cells = readonly Cell[];
+type Cells = readonly Cell[];
 
 interface Table {
   /** The header and the rows, parsed again at each call. Omits empty rows and comments (starting with `#`). */
-  readonly rows: () => Iterable<Cells>;
+  readonly rows: () => Generator<Cells, void, undefined>;
   readonly decimalComma: boolean;
   /** The first invalid cell, if any. */
   readonly broken: (Cell & { readonly fault: CellFault }) | undefined;
@@ -216,11 +211,8 @@ export function parseCsv(given: string): Table {
     if (fault) broken ??= { text: of, line, column, fault };
   };
   for (const _row of csvRows(body, separator, onCell, firstLine));
+  const cellOf = (of: string, line: number, column: number): Cell => ({ text: of, line, column });
   return { rows: () => filled(csvRows(body, separator, cellOf, firstLine)), decimalComma, broken };
-}
-
-function cellOf(text: string, line: number, column: number): Cell {
-  return { text, line, column };
 }
 
 function* filled(rows: Iterable<Cells>): Generator<Cells, void, undefined> {

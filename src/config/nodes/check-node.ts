@@ -5,7 +5,7 @@ import { reasonOf } from "../../core/errors.ts";
 import { shownValue } from "../../lib/text/without-secrets.ts";
 import { isHidden } from "./excerpt.ts";
 import type { Issues, Place } from "./issue.ts";
-import { type ConfigNode, childNode, childPath, plain, type ScalarNode } from "./node.ts";
+import { type ConfigNode, childNode, childPath, type MapNode, plain, type ScalarNode } from "./node.ts";
 import { descriptionOf, isSecret, keysOf, messageFor, schemasAt } from "./schema-walk.ts";
 import { joinNames, nearest } from "./suggest.ts";
 
@@ -138,6 +138,11 @@ export function unknownKey(owner: ConfigNode, key: string, names: readonly strin
   if (/^\d+$/.test(key)) issues.error(place, "unknown key", "a number has a decimal point; a comma begins another key");
   else if (near === undefined) issues.error(place, "unknown key", `may be ${joinNames(names.toSorted(), "or")}`);
   else issues.error(place, `unknown key; did you mean ${near}?`);
+}
+
+/** Reports the keys of a map that are not among `names`. */
+export function unknownKeys(owner: MapNode, names: readonly string[], issues: Issues): void {
+  for (const key of owner.entries.keys()) if (!names.includes(key)) unknownKey(owner, key, names, issues);
 }
 
 /** The union branch that expects this kind of value, with the fewest issues. */

@@ -9,6 +9,10 @@ export interface Position {
   readonly column: number;
 }
 
+export function samePosition(a: Position, b: Position): boolean {
+  return a.line === b.line && a.column === b.column && a.file === b.file;
+}
+
 interface Placed {
   readonly at: Position;
   /** Where the value was written, which may be in a template: `sources.bus1.devices[0].unit`. */

@@ -112,7 +112,7 @@ const kinds: Readonly<Record<string, string>> = {
 export function messageFor(issue: z.core.$ZodRawIssue): string {
   switch (issue.code) {
     case "invalid_type":
-      return `must be ${kindOf(issue.expected)}`;
+      return `must be ${kinds[issue.expected] ?? issue.expected}`;
     case "invalid_value":
       return `must be ${joinNames(issue.values.map(String), "or")}`;
     case "too_small":
@@ -132,10 +132,6 @@ export function messageFor(issue: z.core.$ZodRawIssue): string {
     default:
       return unreachable(issue);
   }
-}
-
-function kindOf(expected: unknown): string {
-  return kinds[String(expected)] ?? String(expected);
 }
 
 type Size = z.core.$ZodRawIssue & { readonly code: "too_small" | "too_big" };

@@ -2,7 +2,7 @@
 // levels; the innermost one has priority.
 import type { Driver } from "../../core/driver.ts";
 import { cascadedKeys } from "../format/file-schema.ts";
-import { unknownKey } from "../nodes/check-node.ts";
+import { unknownKeys } from "../nodes/check-node.ts";
 import type { Issues, Place } from "../nodes/issue.ts";
 import {
   type ConfigNode,
@@ -70,7 +70,7 @@ interface Scope {
 function expandDevice(device: MapNode, above: Scope, parts: ExpandParts): readonly ExpandedTag[] {
   const { driver, issues } = parts;
   const cascaded = [...cascadedKeys, ...(driver.device ?? [])];
-  complainUnknown(device, [...deviceKeys, ...cascaded], issues);
+  unknownKeys(device, [...deviceKeys, ...cascaded], issues);
   const fields = layered(above.fields, pick(device, cascaded).entries);
   const scope: Scope = { fields, variables: variablesOf(device, above.variables, issues) };
   const tags = templateTags(device, parts).map((tag) => made(tag, scope, scope.variables, device));
@@ -189,10 +189,6 @@ export function* mapsOf(list: ListNode, issues: Issues): Generator<MapNode, void
     if (item.kind === "map") yield item;
     else if (!(item.kind === "scalar" && item.broken))
       issues.error(item, "must be a map of fields, as in { input: ..., ... }");
-}
-
-function complainUnknown(owner: MapNode, names: readonly string[], issues: Issues): void {
-  for (const key of owner.entries.keys()) if (!names.includes(key)) unknownKey(owner, key, names, issues);
 }
 
 /** All keys that a tag of this driver may have. */

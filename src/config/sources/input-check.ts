@@ -5,7 +5,7 @@ import { isInputId } from "../../core/point.ts";
 import { literals, placeholders } from "../../mapping/input-template.ts";
 import type { TagRule } from "../../mapping/options.ts";
 import type { Issues, Place } from "../nodes/issue.ts";
-import { type ConfigNode, childNode, type MapNode, type ScalarNode } from "../nodes/node.ts";
+import { type ConfigNode, childNode, type MapNode, type ScalarNode, samePosition } from "../nodes/node.ts";
 import { joinNames, nearest } from "../nodes/suggest.ts";
 import type { ExpandedTag } from "./expand.ts";
 
@@ -41,10 +41,8 @@ function checkTemplate(node: ScalarNode, { path }: Place, use: Use, inputs: Used
     inputs.set(node.text, { at: node.at, path, ...use });
     return;
   }
-  const sameLine =
-    first.at.file === node.at.file && first.at.line === node.at.line && first.at.column === node.at.column;
   if (use.shared && first.shared) return checkSameTime(node, use, first, issues);
-  if (!sameLine && sourceOf(first.path) === sourceOf(path)) return;
+  if (!samePosition(first.at, node.at) && sourceOf(first.path) === sourceOf(path)) return;
   issues.warn(
     node,
     `serves ${first.path} and ${path}, which come to one Input ID where they capture the same; the second one is refused`,
@@ -159,12 +157,11 @@ function claim(input: string, { fields, origin }: ExpandedTag, use: Use, inputs:
     return;
   }
   if (use.shared && first.shared) return checkSameTime(place, use, first, issues);
-  const { file, line, column } = first.at;
-  const isSame = file === place.at.file && line === place.at.line && column === place.at.column;
+  const { file, line } = first.at;
   const where = file === place.at.file ? `line ${line}` : `${file}:${line}`;
   issues.error(
     place,
-    isWritten && isSame
+    isWritten && samePosition(first.at, place.at)
       ? `Input ID ${input} is used twice: an alias, or another tagsFrom, repeats this tag`
       : `Input ID ${input} is used twice, first in ${where} (${first.path})`,
     use.shared || first.shared

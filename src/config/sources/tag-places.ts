@@ -2,7 +2,7 @@
 // is kept as numbers, from which its text is read.
 import { readFile } from "node:fs/promises";
 import { withoutSecrets } from "../../lib/text/without-secrets.ts";
-import type { Position } from "../nodes/node.ts";
+import { type Position, samePosition } from "../nodes/node.ts";
 
 /** Most distinct parts of a member. Members with more, such as topics, have little to share. */
 const maxParts = 1_000;
@@ -52,7 +52,7 @@ export class TagPlaces {
   add(origin: Position, own: Position = origin): void {
     let index = this.#files.indexOf(origin.file);
     if (index < 0) index = this.#files.push(origin.file) - 1;
-    this.#numbers.push(index, origin.line, origin.column, isSame(origin, own) ? -1 : this.#templateIndex(own));
+    this.#numbers.push(index, origin.line, origin.column, samePosition(origin, own) ? -1 : this.#templateIndex(own));
   }
 
   at(tag: number): Position | undefined {
@@ -72,10 +72,6 @@ export class TagPlaces {
     this.#templateIndices.set(key, index);
     return index;
   }
-}
-
-function isSame(a: Position, b: Position): boolean {
-  return a.line === b.line && a.column === b.column && a.file === b.file;
 }
 
 const mostLines = 40;

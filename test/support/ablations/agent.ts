@@ -246,7 +246,7 @@ export const agentAblations: readonly Ablation[] = [
   },
   {
     safeguard: "hiding secrets in a support bundle that lines alone do not tell",
-    file: "config/nodes/shown-file.ts",
+    file: "config/nodes/shown-values.ts",
     code: "const parsed = withoutSecretValues(text);",
     without: "const parsed = text;",
     test: "unit/config/shown-file.test.ts",

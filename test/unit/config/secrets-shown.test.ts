@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import type { Environment } from "../../../src/config/files/environment.ts";
 import { configIssues, loadConfig } from "../../../src/config/load.ts";
 import { formatIssue } from "../../../src/config/nodes/issue.ts";
-import { shownFile } from "../../../src/config/nodes/shown-file.ts";
+import { shownFile } from "../../../src/config/nodes/shown-values.ts";
 import { runs } from "../../support/property.ts";
 
 const canary = "canary77aa";

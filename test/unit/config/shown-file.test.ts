@@ -1,7 +1,7 @@
 // A configuration file as a support bundle contains it: valid YAML in unusual forms shows no secret, and keeps its lines.
 import { expect, test } from "vitest";
 import { parse } from "yaml";
-import { shownFile } from "../../../src/config/nodes/shown-file.ts";
+import { shownFile } from "../../../src/config/nodes/shown-values.ts";
 
 const canary = "canary77aa";
 
