@@ -7,6 +7,7 @@ import type { BrowsedNode, BrowseTarget, OfferedEndpoint } from "../../../core/c
 import { AgentError } from "../../../core/errors.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { TagId } from "../../../core/source.ts";
+import { attempt } from "../../../lib/flow/attempt.ts";
 import { openPki, type PkiOptions, probePlace, remedyIn } from "../certificates/pki.ts";
 import { certificateIn, described, isCalled, thumbprintOf } from "../certificates/trust.ts";
 import { portableNodeId } from "../config/node-address.ts";
@@ -50,10 +51,7 @@ export async function openBrowser(target: BrowseTarget, runtime: Runtime, signal
   // With an agent's folder, browsing is as secure as the agent's sources.
   const none = target.sharedDir === undefined ? ({ mode: "none" } as const) : undefined;
   const open: OpcuaOptions = { ...options, security: options.security ?? none };
-  const endpoint = tryOr(
-    () => chooseEndpoint(offered, open),
-    () => chooseEndpoint(offered, options),
-  );
+  const endpoint = attempt(() => chooseEndpoint(offered, open)) ?? chooseEndpoint(offered, options);
   const { serverCertificate: certificate } = endpoint;
   const shown = certificateIn(certificate);
   // The user has compared this thumbprint.
@@ -126,14 +124,6 @@ function optionsOf(target: BrowseTarget): OpcuaOptions {
   if (parsed.success) return parsed.data;
   const faults = parsed.error.issues.map(({ path, message }) => `${path.join(".")} ${message}`);
   throw new AgentError("CONFIG_INVALID", faults.join("; "));
-}
-
-function tryOr<T>(first: () => T, second: () => T): T {
-  try {
-    return first();
-  } catch {
-    return second();
-  }
 }
 
 /** Whether a node is listed: not a property, and not the server's description of itself. */

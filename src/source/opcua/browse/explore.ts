@@ -9,18 +9,11 @@ import { factsOf, isOffered, mostNodes, objects, openBrowser } from "./browse.ts
 
 /** A node that was listed. */
 interface KnownNode {
-  readonly nodeId: NodeId;
-  readonly path: readonly string[];
-}
-
-interface FoundNode extends Child {
-  readonly path: readonly string[];
-}
-
-interface Parent {
   readonly nodeId: NodeId | string;
   readonly path: readonly string[];
 }
+
+type FoundNode = Child & KnownNode;
 
 /** The nodes of a branch, or with `below` all nodes of the branches below it, too. */
 interface Found {
@@ -46,11 +39,10 @@ export async function exploreOpcua(target: BrowseTarget, runtime: Runtime, signa
 
   /** Level by level, so that a search with bounds finds what is near. */
   async function find(under: string | undefined, below: boolean, signal: AbortSignal): Promise<Found> {
-    const top = under === undefined ? undefined : nodeOf(under);
     const seen = new Set<string>();
     const nodes: FoundNode[] = [];
     const end = clock.monotonic() + searchWithinMs;
-    const waiting: Parent[] = [{ nodeId: top?.nodeId ?? objects, path: top?.path ?? [] }];
+    const waiting: KnownNode[] = [under === undefined ? { nodeId: objects, path: [] } : nodeOf(under)];
     const isOver = () => nodes.length >= mostSearched || clock.monotonic() > end;
     do {
       const parents = waiting.splice(0, parentsAtOnce);

@@ -152,17 +152,14 @@ function describe(certificate: Uint8Array, status: string, remedy: (thumbprint: 
   return `${what} is not trusted; compare it with the server's own, then: ${remedy(thumbprint)}`;
 }
 
-export interface ProbePlace {
-  readonly dir: string;
-  /** The agent's data directory if this user may not use it. `dir` is then a temporary folder. */
-  readonly forbidden?: string;
-}
-
 /**
- * The agent's data directory, created if it is missing: operators compare and trust certificates before the first run.
- * `otherwise` if this user may not read the agent's key or write there.
+ * `dir`: the agent's data directory, created if it is missing: operators compare and trust certificates before the first
+ * run. If this user may not read the agent's key or write there, `dir` is `otherwise`, and `forbidden` the data directory.
  */
-export async function probePlace(dataDir: string, otherwise: string): Promise<ProbePlace> {
+export async function probePlace(
+  dataDir: string,
+  otherwise: string,
+): Promise<{ readonly dir: string; readonly forbidden?: string }> {
   try {
     await mkdir(dataDir, { recursive: true, mode: 0o700 });
     await usable(dataDir);

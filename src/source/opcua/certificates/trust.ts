@@ -4,6 +4,7 @@ import { mkdir, readdir, readFile, rename } from "node:fs/promises";
 import { isIP } from "node:net";
 import { join } from "node:path";
 import type { KnownCertificate } from "../../../core/commissioning.ts";
+import { attempt } from "../../../lib/flow/attempt.ts";
 
 const folders = { trusted: "trusted/certs", rejected: "rejected", issuer: "issuers/certs", own: "own/certs" } as const;
 const states = ["trusted", "rejected", "issuer", "own"] as const;
@@ -53,11 +54,7 @@ async function find(dir: string) {
 
 /** Reads DER or PEM; of a chain, the first certificate. Undefined if it is invalid. */
 export function certificateIn(content: Uint8Array): X509Certificate | undefined {
-  try {
-    return new X509Certificate(content);
-  } catch {
-    return undefined;
-  }
+  return attempt(() => new X509Certificate(content));
 }
 
 /** Fields by which an operator compares certificates. */

@@ -8,16 +8,12 @@ import { inPlaceFile } from "../session/state-files.ts";
 import type { Cause } from "./gaps.ts";
 
 const times = z.record(z.string(), z.int());
-const content = z.union([
-  z.object({
-    version: z.literal(2),
-    stored: times,
-    open: times,
-    causes: z.record(z.string(), z.array(z.enum(["interruption", "overflow"]))).default({}),
-  }),
-  // The first format, without gaps.
-  times.transform((stored) => ({ stored, open: {}, causes: {} })),
-]);
+const content = z.object({
+  version: z.literal(2),
+  stored: times,
+  open: times,
+  causes: z.record(z.string(), z.array(z.enum(["interruption", "overflow"]))),
+});
 
 interface Open {
   readonly from: EpochMicros;
@@ -44,12 +40,8 @@ export type HistoryMemory = Awaited<ReturnType<typeof openHistoryMemory>>;
 export async function openHistoryMemory(path: string) {
   const empty: Omit<z.output<typeof content>, "version"> = { stored: {}, open: {}, causes: {} };
   const { stored: found, open, causes } = (await readStateFile(path, content)) ?? empty;
-  const why = new Map<string, readonly Cause[]>(Object.entries(causes));
   const openGaps = new Map<string, Open>(
-    Object.entries(open).map(([key, from]) => [
-      key,
-      { from: epochMicros(from), causes: new Set(why.get(key) ?? ["interruption"]) },
-    ]),
+    Object.entries(open).map(([key, from]) => [key, { from: epochMicros(from), causes: new Set(causes[key]) }]),
   );
   // Copy the bytes, so that a concurrent change cannot corrupt a time.
   const timesFile = inPlaceFile(timesIn(path), () => Buffer.from(fileBytes()));

@@ -9,9 +9,8 @@ import { queueSize } from "../publishing/publishing-group.ts";
 import type { Subscription } from "../publishing/subscription.ts";
 import type { Link } from "../session/link.ts";
 import type { SubscriptionRecord } from "../session/resumption.ts";
-import { BatchSize } from "../session/services.ts";
 import type { NotifiedValue } from "../types/reading.ts";
-import { createItems, deleteItems, type Entry, type ItemCalling, stillThere } from "./item-calls.ts";
+import { type Entry, itemCalls } from "./item-calls.ts";
 import { type MonitoringFailure, monitoringFailure, nodeDeleted, notMonitored, tooMany } from "./refused-nodes.ts";
 
 export interface SubscriptionItemsOptions {
@@ -29,7 +28,7 @@ export class SubscriptionItems {
   /** Items that the server samples more slowly than requested, or without their dead band or trigger. */
   slowed = 0;
   unfiltered = 0;
-  readonly #calling: ItemCalling;
+  readonly #calls: ReturnType<typeof itemCalls>;
   readonly #save: () => Promise<void>;
   readonly #monitored = new Map<number, Monitored>();
   /** Monitored items being created. Their first values may arrive before the server's answer. */
@@ -43,12 +42,8 @@ export class SubscriptionItems {
     const { firstSequence: _f, former: _o, origin: _n, wanted: _w, ...record } = subscription;
     this.subscription = subscription;
     this.record = record;
-    this.#calling = {
-      link: given.link,
-      subscriptionId: record.id,
-      batch: new BatchSize(given.limit, 1_000),
-      queueSize: (everyMs) => queueSize(given.options, everyMs, record.publishingMs),
-    };
+    const sizeOf = (everyMs: number) => queueSize(given.options, everyMs, record.publishingMs);
+    this.#calls = itemCalls(given.link, record.id, given.limit, sizeOf);
     this.#save = save;
   }
 
@@ -90,14 +85,14 @@ export class SubscriptionItems {
   /** Continues the monitored items that the server still has, and deletes those without items. Returns the others. */
   async restore(items: readonly Item[], signal: AbortSignal): Promise<readonly Item[]> {
     const before = this.subscription.items;
-    const there = await stillThere(this.#calling, before, signal);
+    const there = await this.#calls.stillThere(before, signal);
     const known = before.filter((_, i) => there[i]);
     const { monitored, obsolete, missing, isChanged } = restored(known, items, this.#keyOf);
     for (const each of monitored) {
       this.#monitored.set(each.entry[0], each);
       this.#kept.add(each);
     }
-    await deleteItems(this.#calling, obsolete, signal);
+    await this.#calls.remove(obsolete, signal);
     // A tag that comes back later must not count as monitored in between.
     if (isChanged || known.length < there.length) await this.#remember();
     return missing;
@@ -113,7 +108,7 @@ export class SubscriptionItems {
     // Save first: after a crash, an unsaved handle would be assigned to another node.
     await this.#remember({ nextHandle });
     const asked = Array.from(this.#coming).flatMap(([handle, [first]]) => (first ? [[handle, first] as const] : []));
-    const { created, refused } = await createItems(this.#calling, asked, signal).catch(async (error: unknown) => {
+    const { created, refused } = await this.#calls.create(asked, signal).catch(async (error: unknown) => {
       // The server may have created items whose ids are unknown: the next connection replaces the subscription.
       if (!signal.aborted) await this.#remember({ begun: false });
       throw error;
@@ -154,7 +149,7 @@ export class SubscriptionItems {
     const known = [...this.#monitored.values()];
     const entries = known.map(({ entry }) => entry);
     // The silence watch decides whether a server that does not answer is lost.
-    const there = await stillThere(this.#calling, entries, signal).catch(() => []);
+    const there = await this.#calls.stillThere(entries, signal).catch(() => []);
     // Others may have been removed meanwhile.
     const gone = known.filter(({ entry }, i) => there[i] === false && this.#monitored.has(entry[0]));
     const items = new Set(itemsIn(gone));
@@ -167,11 +162,13 @@ export class SubscriptionItems {
   async end(items: Pick<ReadonlySet<Item>, "has">, signal: AbortSignal): Promise<void> {
     const ended = [...this.#monitored.values()].filter((each) => each.items.some((item) => items.has(item)));
     for (const { entry } of ended) this.#monitored.delete(entry[0]);
-    const entries = ended.map(({ entry }) => entry);
-    await deleteItems(this.#calling, entries, signal);
+    await this.#calls.remove(
+      ended.map(({ entry }) => entry),
+      signal,
+    );
   }
 
-  readonly #keyOf = (item: Item) => keyOf(item, this.#calling.queueSize(item.every));
+  readonly #keyOf = (item: Item) => keyOf(item, this.#calls.queueSize(item.every));
 
   #remember(changes?: Partial<SubscriptionRecord>): Promise<void> {
     const items = Array.from(this.#monitored.values(), ({ entry }) => entry);

@@ -4,6 +4,7 @@ import { z } from "zod";
 import type { DriverTag } from "../../../core/driver.ts";
 import type { Captures, TagId } from "../../../core/source.ts";
 import { readStateFile, writeStateFile } from "../../../lib/files/state-file.ts";
+import { attempt } from "../../../lib/flow/attempt.ts";
 import {
   type BrowsePathStep,
   isDeep,
@@ -27,8 +28,6 @@ export interface Item extends ReadingOf {
   readonly nodeId: NodeId;
   /** Sampling interval in milliseconds. */
   readonly every: number;
-  /** Element of an array or matrix: one index from 0 per dimension. Undefined for a scalar. */
-  readonly index: readonly number[] | undefined;
   /** Path to a field of a structure. Undefined for the whole value. */
   readonly field?: readonly FieldStep[] | undefined;
   /** The smallest change that the server reports. */
@@ -49,13 +48,6 @@ export interface Unresolved {
   readonly reason: string;
 }
 
-export interface Resolution {
-  readonly items: Item[];
-  readonly unresolved: Unresolved[];
-  /** Tags whose pattern found more nodes than their `limit`. */
-  readonly cut: TagId[];
-}
-
 export interface Resolver {
   readonly ua: Ua;
   readonly services: Services;
@@ -69,25 +61,27 @@ export interface Resolver {
 const noCaptures: Captures = {};
 const defaultLimit = 1_000;
 
-/** Rejects with `SOURCE_*` if the server cannot be browsed. */
+/** `cut`: tags whose pattern found more nodes than their `limit`. Rejects with `SOURCE_*` if the server cannot be browsed. */
 export async function resolveTags(
   tags: readonly (readonly [TagId, Tag])[],
   resolver: Resolver,
   signal: AbortSignal,
-): Promise<Resolution> {
-  const result: Resolution = { items: [], unresolved: [], cut: [] };
+): Promise<{ items: Item[]; unresolved: Unresolved[]; cut: TagId[] }> {
+  const items: Item[] = [];
+  const unresolved: Unresolved[] = [];
+  const cut: TagId[] = [];
   const space = new AddressSpace(resolver.services);
   for (const [tag, config] of tags) {
     const address = config.node ?? config.path ?? config.browse ?? "";
     const found = movedNamespace(config, resolver) ?? (await nodesOf(config, address, space, resolver, signal));
-    if (typeof found === "string") result.unresolved.push({ tag, address, reason: found });
+    if (typeof found === "string") unresolved.push({ tag, address, reason: found });
     else {
       const limit = config.limit ?? defaultLimit;
-      if (found.length > limit) result.cut.push(tag);
-      for (const place of found.slice(0, limit)) result.items.push(itemOf(tag, config, resolver, place));
+      if (found.length > limit) cut.push(tag);
+      for (const place of found.slice(0, limit)) items.push(itemOf(tag, config, resolver, place));
     }
   }
-  return result;
+  return { items, unresolved, cut };
 }
 
 /** The reason if an index in the address has changed its namespace since its first use. */
@@ -116,11 +110,8 @@ async function nodesOf(
   if (config.node !== undefined) {
     const text = localNodeId(address, namespaces);
     if (text === undefined) return `the server has no namespace ${/^nsu=([^;]+)/.exec(address)?.[1]}`;
-    try {
-      return [{ nodeId: ua.coerceNodeId(text), captures: noCaptures, address }];
-    } catch {
-      return "that is no NodeId";
-    }
+    const nodeId = attempt(() => ua.coerceNodeId(text));
+    return nodeId ? [{ nodeId, captures: noCaptures, address }] : "that is no NodeId";
   }
   const pattern = config.browse !== undefined;
   const steps = parsePath(address);

@@ -1,6 +1,5 @@
 // Converts a DataValue to a reading: quality from the status code, time from the most reliable clock. Pure.
-import type { EpochMicros } from "../../../core/point.ts";
-import { epochMicros } from "../../../core/point.ts";
+import { type EpochMicros, epochMicros } from "../../../core/point.ts";
 import type { ReadPlace } from "../../../core/reading.ts";
 import type { Quality, Reading } from "../../../core/source.ts";
 import { aheadTime, judgeTime, type TimeRule } from "../../../lib/readings/device-time.ts";

@@ -41,6 +41,8 @@ const neverSet = "no time: it was never set";
 /** Reasons that end when the device provides a value. */
 export const transient: readonly string[] = [noValue, neverSet];
 
+/** Guid. Types up to it that are not mentioned in `scalar` are a number, a truth value or a text as they are. */
+const lastPlain = 14;
 /** Earliest valid time: servers use 1601-01-01 or 0001-01-01 for "never". */
 const firstTime = Date.UTC(1900, 0, 1);
 
@@ -91,19 +93,9 @@ function scalar(dataType: number, value: unknown): Value | undefined {
       return textOf(value, "name");
     case 21:
       return textOf(value, "text");
-    case 1:
-    case 2:
-    case 3:
-    case 4:
-    case 5:
-    case 6:
-    case 7:
-    case 11:
-    case 12:
-    case 14:
-      return typeof value === "number" || typeof value === "boolean" || typeof value === "string" ? value : undefined;
     default:
-      return undefined;
+      if (dataType > lastPlain) return undefined;
+      return typeof value === "number" || typeof value === "boolean" || typeof value === "string" ? value : undefined;
   }
 }
 
