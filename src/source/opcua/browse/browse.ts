@@ -18,13 +18,12 @@ import { chooseEndpoint, isSecure, loginsOf, passwordInClear, securityOf, weakne
 import { openLink } from "../session/link.ts";
 import { identityOf } from "../session/login.ts";
 import { readFacts } from "../session/server-facts.ts";
-import { type Child, readValues, Services } from "../session/services.ts";
+import { type Child, isOffered, readValues, Services } from "../session/services.ts";
 import { loadStack } from "../stack/stack.ts";
 import { builtIn, builtInNames, convert, type VariantLike } from "../types/value.ts";
 
 /** Most nodes that are listed. */
 export const mostNodes = 100_000;
-const serverObject = 2253;
 export const objects = "i=85";
 
 /**
@@ -126,11 +125,6 @@ function optionsOf(target: BrowseTarget): OpcuaOptions {
   throw new AgentError("CONFIG_INVALID", faults.join("; "));
 }
 
-/** Whether a node is listed: not a property, and not the server's description of itself. */
-export function isOffered({ nodeId, property }: Pick<Child, "nodeId" | "property">): boolean {
-  return !property && !(nodeId.namespace === 0 && nodeId.value === serverObject);
-}
-
 async function* walk(
   services: Services,
   namespaces: readonly string[],
@@ -138,9 +132,9 @@ async function* walk(
 ): AsyncGenerator<BrowsedNode> {
   const seen = new Set<string>();
   const unseen = (nodes: readonly Child[]) =>
-    nodes.filter(({ nodeId, property }) => {
-      const key = nodeId.toString();
-      if (!isOffered({ nodeId, property }) || seen.has(key)) return false;
+    nodes.filter((node) => {
+      const key = node.nodeId.toString();
+      if (!isOffered(node) || seen.has(key)) return false;
       seen.add(key);
       return true;
     });

@@ -3,9 +3,9 @@ import type { BrowseTarget, ExploredList, ExploredNode, ExploreQuery, Explorer }
 import { AgentError } from "../../../core/errors.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import { portableNodeId } from "../config/node-address.ts";
-import { type Child, type NodeId, readValues } from "../session/services.ts";
+import { type Child, isOffered, type NodeId, readValues } from "../session/services.ts";
 import { convert } from "../types/value.ts";
-import { factsOf, isOffered, mostNodes, objects, openBrowser } from "./browse.ts";
+import { factsOf, mostNodes, objects, openBrowser } from "./browse.ts";
 
 /** A node that was listed. */
 interface KnownNode {

@@ -81,17 +81,14 @@ export function thumbprintOf(certificate: X509Certificate): string {
   return certificate.fingerprint.replaceAll(":", "").toLowerCase();
 }
 
-export interface CertificateUse {
-  /** Application URI that the server reports. */
-  readonly applicationUri: string | null;
-  readonly url: string;
-}
-
 /** Shortest key that Basic256Sha256 and its successors accept, in bits. */
 const shortestKey = 2_048;
 
-/** Faults of a trusted server certificate. `certificate`: DER; of a chain, the server's own comes first. */
-export function certificateWarnings(certificate: Uint8Array, { applicationUri, url }: CertificateUse): string[] {
+/**
+ * Faults of the trusted certificate of the server at `url`, which reports `applicationUri`. `certificate`: DER; of a
+ * chain, the server's own comes first.
+ */
+export function certificateWarnings(certificate: Uint8Array, url: string, applicationUri: string | null): string[] {
   const parsed = certificateIn(certificate);
   if (!parsed) return ["the server's certificate cannot be read"];
   const warnings: string[] = [];

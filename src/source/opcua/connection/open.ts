@@ -16,12 +16,12 @@ import { structureTypes } from "../nodes/structure-types.ts";
 import { openPositions } from "../publishing/positions.ts";
 import { planGroups, requestedCounts } from "../publishing/publishing-group.ts";
 import { handedOver, type NoSubscription, obtainSubscription, type Subscription } from "../publishing/subscription.ts";
-import { connectionDigest, findEndpoint, noSecurity, userDigest } from "../session/client.ts";
-import { loginNeedsCertificate, passwordWarning, securityOf, weaknessOf } from "../session/endpoint.ts";
+import { connectionDigest, findEndpoint, userDigest } from "../session/client.ts";
+import { loginNeedsCertificate, modes, passwordWarning, securityOf, weaknessOf } from "../session/endpoint.ts";
 import { openLink } from "../session/link.ts";
 import { identityOf } from "../session/login.ts";
 import { openResumption } from "../session/resumption.ts";
-import { partnerAdvice, profileOf, readFacts, readRedundantSet } from "../session/server-facts.ts";
+import { overflowWeakness, partnerAdvice, readFacts, readRedundantSet } from "../session/server-facts.ts";
 import { Services } from "../session/services.ts";
 import { loadStack, type Stack } from "../stack/stack.ts";
 import { type OpcuaSource, type OpcuaSourceOptions, opcuaSource } from "./source.ts";
@@ -69,8 +69,8 @@ export async function openOpcua(config: OpcuaConfig, runtime: Runtime, signal: A
 function warningsAbout(endpoint: EndpointDescription, options: OpcuaOptions): string[] {
   const { serverCertificate: certificate, server, securityMode } = endpoint;
   const warnings = [weaknessOf(endpoint), passwordWarning(endpoint, options)].filter((each) => each !== undefined);
-  if (certificate?.length && (securityMode !== noSecurity || loginNeedsCertificate(endpoint, options)))
-    warnings.push(...certificateWarnings(certificate, { applicationUri: server.applicationUri, url: options.url }));
+  if (certificate?.length && (securityMode !== modes.none || loginNeedsCertificate(endpoint, options)))
+    warnings.push(...certificateWarnings(certificate, options.url, server.applicationUri));
   return warnings;
 }
 
@@ -138,9 +138,9 @@ async function begin(connected: Connected, signal: AbortSignal): Promise<OpcuaSo
   const set = options.servers.length > 0 ? undefined : await readRedundantSet(link, services, options.url, signal);
   const advice = set && partnerAdvice(set, [], [options.url]);
   if (advice !== undefined) log.warn({ advice }, "the server has partners that are not configured");
-  const profile = profileOf(facts.product);
+  const weakness = overflowWeakness(facts.product);
   const product = `${facts.product.name} ${facts.product.version}`.trim();
-  if (profile) log.info({ server: product, weakness: profile.weakness }, "the server has a known weakness");
+  if (weakness !== undefined) log.info({ server: product, weakness }, "the server has a known weakness");
   log.info(
     {
       server: product,
@@ -154,7 +154,7 @@ async function begin(connected: Connected, signal: AbortSignal): Promise<OpcuaSo
   return opcuaSource({
     ...connected,
     positions,
-    profile,
+    hidesOverflows: weakness !== undefined,
     resolver,
     monitoring,
     // While all subscriptions are taken, the agent polls and reconnects later to subscribe.
@@ -164,7 +164,7 @@ async function begin(connected: Connected, signal: AbortSignal): Promise<OpcuaSo
     items,
     details: {
       product,
-      ...(profile && { weakness: profile.weakness }),
+      ...(weakness !== undefined && { weakness }),
       ...(set?.support !== undefined && { redundancy: set.support }),
       ...(advice !== undefined && { advice }),
       ...connected.details,

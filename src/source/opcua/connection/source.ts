@@ -16,7 +16,7 @@ import { type Notification, unreportedOverflows } from "../publishing/notificati
 import { openPublisher } from "../publishing/publisher.ts";
 import { subscriptionDetails } from "../publishing/publishing-group.ts";
 import { type Obtaining, shrinkMessages } from "../publishing/subscription.ts";
-import { type ServerProfile, sessionKeepAlive } from "../session/server-facts.ts";
+import { sessionKeepAlive } from "../session/server-facts.ts";
 import { type DataValueLike, type NotifiedValue, semanticsChanged, structureChanged } from "../types/reading.ts";
 import { notificationQueue } from "./notification-queue.ts";
 
@@ -25,7 +25,8 @@ export interface OpcuaSourceOptions
     Pick<RetryOptions, "tags" | "resolver" | "monitoring"> {
   readonly config: OpcuaConfig;
   readonly pki: Pki;
-  readonly profile: ServerProfile | undefined;
+  /** See `overflowWeakness`. */
+  readonly hidesOverflows: boolean;
   readonly runtime: Runtime;
   /** All subscriptions of the server are taken. A reconnect after some minutes may get one. */
   readonly lacksSubscription: boolean;
@@ -100,7 +101,7 @@ export function opcuaSource(options: OpcuaSourceOptions) {
   const take = async ({ subscription: id, sequenceNumber, changes, old }: Notification, signal: AbortSignal) => {
     const subscription = subscriptions.find((each) => each.id === id);
     const queueOf = (handle: number) => monitoring.queueOf(id, handle);
-    const marked = unreportedOverflows(changes, queueOf, options.profile?.hidesOverflows);
+    const marked = unreportedOverflows(changes, queueOf, options.hidesOverflows);
     const unreported = new Set(Array.from(marked, ({ value }) => value));
     const items: Item[] = [];
     const values: NotifiedValue[] = [];

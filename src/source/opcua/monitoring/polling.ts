@@ -30,16 +30,12 @@ const idleMs = 1_000;
  * not delivered are unchanged. Rejects with `SOURCE_*` if the connection fails.
  */
 export async function poll(
-  {
-    services,
-    runtime,
-    deliver,
-    alive,
-  }: ReadingOptions & { readonly alive: (every: number, items: readonly Item[]) => void },
+  options: ReadingOptions & { readonly alive: (every: number, items: readonly Item[]) => void },
   items: () => readonly Item[],
   signal: AbortSignal,
 ): Promise<never> {
-  const { clock } = runtime;
+  const { services, deliver, alive } = options;
+  const { clock } = options.runtime;
   const start = clock.monotonic();
   /** Interval → its last slot since `start`. Missed slots are skipped; none overlap. */
   const slots = new Map<number, number>();

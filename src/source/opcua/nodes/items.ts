@@ -16,7 +16,7 @@ import {
   stepMatches,
 } from "../config/node-address.ts";
 import type { Deadband, opcuaTag } from "../config/options.ts";
-import type { Child, NodeId, Services } from "../session/services.ts";
+import { type Child, isOffered, type NodeId, type Services } from "../session/services.ts";
 import type { Ua } from "../stack/stack.ts";
 import { ClockCheck, type ReadingOf } from "../types/reading.ts";
 import type { FieldStep } from "../types/structure.ts";
@@ -70,10 +70,10 @@ export async function resolveTags(
   const items: Item[] = [];
   const unresolved: Unresolved[] = [];
   const cut: TagId[] = [];
-  const space = new AddressSpace(resolver.services);
+  const find = nodeFinder(resolver.services);
   for (const [tag, config] of tags) {
     const address = config.node ?? config.path ?? config.browse ?? "";
-    const found = movedNamespace(config, resolver) ?? (await nodesOf(config, address, space, resolver, signal));
+    const found = movedNamespace(config, resolver) ?? (await nodesOf(config, address, find, resolver, signal));
     if (typeof found === "string") unresolved.push({ tag, address, reason: found });
     else {
       const limit = config.limit ?? defaultLimit;
@@ -102,7 +102,7 @@ type Place = Pick<Item, "nodeId" | "captures" | "address">;
 async function nodesOf(
   config: Tag,
   address: string,
-  space: AddressSpace,
+  find: ReturnType<typeof nodeFinder>,
   resolver: Resolver,
   signal: AbortSignal,
 ): Promise<readonly Place[] | string> {
@@ -117,7 +117,7 @@ async function nodesOf(
   const steps = parsePath(address);
   // One more than the limit shows whether there are more.
   const most = pattern ? (config.limit ?? defaultLimit) + 1 : 2;
-  const found = await space.find(ua.makeNodeId(85, 0), steps, most, signal);
+  const found = await find(ua.makeNodeId(85, 0), steps, most, signal);
   const variables = found.filter(({ variable }) => variable);
   if (found.length === 0) return "BadNoMatch: the server has nothing there";
   if (variables.length === 0) return "there is no variable";
@@ -153,74 +153,60 @@ interface FoundNode {
   readonly variable: boolean;
   /** Names from the start down to the node. */
   readonly trail: readonly string[];
+  /** Index of the next step; after the last step, the node is found. */
+  readonly step: number;
 }
 
 /** Bounds a walk through an endless address space. */
 const mostNodes = 100_000;
 
-/** Caches what it has browsed. Create a new one when the address space may have changed. */
-class AddressSpace {
-  readonly #services: Services;
-  readonly #children = new Map<string, readonly Child[]>();
+/** Finds nodes by path. Caches what it has browsed: create a new one when the address space may have changed. */
+function nodeFinder(services: Services) {
+  const children = new Map<string, readonly Child[]>();
 
-  constructor(services: Services) {
-    this.#services = services;
+  async function browse(states: readonly FoundNode[], signal: AbortSignal): Promise<void> {
+    const unknown = states.map(({ nodeId }) => nodeId).filter((nodeId) => !children.has(nodeId.toString()));
+    const answers = await services.children(unknown, signal);
+    for (const [i, nodeId] of unknown.entries()) children.set(nodeId.toString(), answers[i] ?? []);
+  }
+
+  function descend({ nodeId, step: at, trail }: FoundNode, steps: readonly BrowsePathStep[]): FoundNode[] {
+    const step = steps[at];
+    if (!step) return [];
+    const wild = step.name.includes("*");
+    return (children.get(nodeId.toString()) ?? [])
+      .filter((child) => !wild || isOffered(child))
+      .filter(({ namespace, name }) => stepMatches(step, namespace, name))
+      .map((child) => ({ ...child, step: isDeep(step) ? at : at + 1, trail: [...trail, child.name] }));
   }
 
   /**
    * At most `limit` nodes that the steps lead to from `start`, in the server's order. With a wildcard it finds only
    * variables, and the wildcard matches neither properties nor the Server object.
    */
-  async find(
-    start: NodeId,
-    steps: readonly BrowsePathStep[],
-    limit: number,
-    signal: AbortSignal,
-  ): Promise<FoundNode[]> {
+  return async (start: NodeId, steps: readonly BrowsePathStep[], limit: number, signal: AbortSignal) => {
     const wild = steps.some(({ name }) => name.includes("*"));
     const found: FoundNode[] = [];
     const seen = new Set<string>();
-    let level: State[] = [{ nodeId: start, variable: false, step: 0, trail: [] }];
+    let level: FoundNode[] = [{ nodeId: start, variable: false, step: 0, trail: [] }];
     while (level.length > 0 && seen.size < mostNodes) {
-      const next: State[] = [];
+      const next: FoundNode[] = [];
       for (const state of reached(level, steps, seen)) {
         if (state.step < steps.length) next.push(state);
         else if (found.length < limit && (state.variable || !wild)) found.push(state);
       }
       if (found.length >= limit) break;
-      await this.#browse(next, signal);
-      level = next.flatMap((state) => this.#descend(state, steps));
+      await browse(next, signal);
+      level = next.flatMap((state) => descend(state, steps));
     }
     return found;
-  }
-
-  async #browse(states: readonly State[], signal: AbortSignal): Promise<void> {
-    const nodes = states.map(({ nodeId }) => [nodeId.toString(), nodeId] as const);
-    const unknown = new Map(nodes.filter(([key]) => !this.#children.has(key)));
-    const answers = await this.#services.children([...unknown.values()], signal);
-    for (const [i, key] of [...unknown.keys()].entries()) this.#children.set(key, answers[i] ?? []);
-  }
-
-  #descend({ nodeId, step: at, trail }: State, steps: readonly BrowsePathStep[]): State[] {
-    const step = steps[at];
-    if (!step) return [];
-    const wild = step.name.includes("*");
-    return (this.#children.get(nodeId.toString()) ?? [])
-      .filter((child) => !(wild && (child.property || isServerObject(child))))
-      .filter(({ namespace, name }) => stepMatches(step, namespace, name))
-      .map((child) => ({ ...child, step: isDeep(step) ? at : at + 1, trail: [...trail, child.name] }));
-  }
-}
-
-interface State extends FoundNode {
-  /** Index of the next step; after the last step, the node is found. */
-  readonly step: number;
+  };
 }
 
 /** Adds the states for which a `**` matches no level. Removes duplicates. */
-function reached(level: readonly State[], steps: readonly BrowsePathStep[], seen: Set<string>): State[] {
-  const states: State[] = [];
-  const visit = (state: State) => {
+function reached(level: readonly FoundNode[], steps: readonly BrowsePathStep[], seen: Set<string>): FoundNode[] {
+  const states: FoundNode[] = [];
+  const visit = (state: FoundNode) => {
     const key = `${state.step} ${state.nodeId.toString()}`;
     if (seen.has(key)) return;
     seen.add(key);
@@ -230,10 +216,6 @@ function reached(level: readonly State[], steps: readonly BrowsePathStep[], seen
   };
   for (const state of level) visit(state);
   return states;
-}
-
-function isServerObject({ nodeId }: Child): boolean {
-  return nodeId.namespace === 0 && nodeId.value === 2253;
 }
 
 const content = z.record(z.string().regex(/^\d+$/), z.string());

@@ -2,9 +2,8 @@
 // Optional fields: OPC 10000-6, 5.2.7 and 5.2.8. Pure.
 import { readValues, type Services } from "../session/services.ts";
 import type { StructureField, StructureType } from "../types/structure.ts";
-import { builtInTypes } from "../types/value.ts";
+import { builtIn, builtInTypes } from "../types/value.ts";
 
-const int32 = 6;
 /** Namespaces of built-in types. */
 const standard = ["http://opcfoundation.org/BinarySchema/", "http://opcfoundation.org/UA/"];
 
@@ -39,7 +38,7 @@ export function readDictionary(xml: string, keyOf: (name: string) => string): Ma
     if (standard.includes(namespace)) return name === "CharArray" ? builtInTypes.String : builtInTypes[name];
     // Types of other dictionaries are unknown here.
     if (namespace !== root.get("TargetNamespace")) return undefined;
-    if (enumerations.has(name)) return int32;
+    if (enumerations.has(name)) return builtIn.int32;
     return own.has(name) ? keyOf(name) : undefined;
   };
   const types = new Map<string, StructureType>();
@@ -72,7 +71,7 @@ function structureOf(given: readonly Element[], typeOf: TypeOf): StructureType |
     const counter = attributes.get("LengthField");
     if (counter !== undefined) {
       const before = fields.pop();
-      if (before?.name !== counter || before.type !== int32) return undefined;
+      if (before?.name !== counter || before.type !== builtIn.int32) return undefined;
     }
     const at = attributes.get("SwitchValue");
     fields.push({

@@ -138,11 +138,6 @@ const worthwhile = 20;
 /** Milliseconds between two changes, unless the server in use cannot serve at all. */
 export const holdMs = 30_000;
 
-export interface Choice {
-  readonly url: string;
-  readonly level: ServiceLevel;
-}
-
 /** Ranks from worst to best: unreachable, maintenance, no data, degraded, healthy. */
 function rankOf(level: ServiceLevel): number {
   return level === undefined ? 0 : Object.values(ranges).filter((begin) => level >= begin).length;
@@ -156,7 +151,11 @@ function isHealthy(level: ServiceLevel): boolean {
  * `servers`: at least one, in configured order. `inUse`: URL of the current server, in use for `sinceMs`. It stays
  * unless another is in a better range, or clearly better while degraded.
  */
-export function chooseServer(servers: readonly Choice[], inUse: string | undefined, sinceMs: number): string {
+export function chooseServer(
+  servers: readonly Readonly<Pick<Watched, "url" | "level">>[],
+  inUse: string | undefined,
+  sinceMs: number,
+): string {
   const degree = (level: ServiceLevel = 0) => (level >= ranges.degraded && level < ranges.healthy ? level : 0);
   const [best] = servers.toSorted((a, b) => rankOf(b.level) - rankOf(a.level) || degree(b.level) - degree(a.level));
   if (!best) throw new RangeError("a redundant set has servers");

@@ -154,7 +154,7 @@ async function endpointsElsewhere(client: Client): Promise<EndpointDescription[]
 /** Identifies server, user, security and certificate, which a session on the server belongs to. */
 export function connectionDigest(link: LinkOptions, endpoint: EndpointDescription): string {
   // Without security the server does not verify the certificate.
-  return userDigest(link, endpoint, endpoint.securityMode === noSecurity ? "" : link.pki.thumbprint);
+  return userDigest(link, endpoint, endpoint.securityMode === modes.none ? "" : link.pki.thumbprint);
 }
 
 /** Identifies server, user and security: the subscriptions that a session may take over from another one. */
@@ -190,14 +190,12 @@ export async function verifyServer(
 ): Promise<void> {
   const { serverCertificate: certificate, securityMode } = endpoint;
   const login = loginNeedsCertificate(endpoint, options);
-  if (securityMode === noSecurity && !login) return;
+  if (securityMode === modes.none && !login) return;
   const need = login ? loginNeed(options) : "security needs the server's certificate";
   if (!certificate?.length)
     throw new AgentError("SOURCE_PROTOCOL", `${options.url}: ${need}, and the server sends none`);
   await pki.verify(certificate, login ? need : undefined);
 }
-
-export const noSecurity = 1;
 
 /** Why a login over a channel without security needs the server's certificate. */
 export function loginNeed({ userCertificate }: LinkOptions["options"]): string {

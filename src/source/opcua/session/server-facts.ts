@@ -74,24 +74,17 @@ export async function addNamespaces(services: Services, namespaces: string[], si
   namespaces.push(...now.slice(namespaces.length));
 }
 
-/** A weakness that a server does not report, known by its product. Other properties are read from the server. */
-export interface ServerProfile {
-  readonly weakness: string;
-  /** The server does not mark discarded values. A full queue may therefore have overflowed. */
-  readonly hidesOverflows: boolean;
-}
-
-/** Undefined if the product has no known weakness. */
-export function profileOf({ manufacturer, uri, version }: ServerFacts["product"]): ServerProfile | undefined {
+/**
+ * The weakness of a server that does not mark discarded values, known by its product: a full queue may have overflowed.
+ * Undefined for all others.
+ */
+export function overflowWeakness({ manufacturer, uri, version }: ServerFacts["product"]): string | undefined {
   // asyncua discards values without the overflow bit (2.1, internal_subscription.py); opcua is its predecessor.
   const asyncua = manufacturer === "FreeOpcUa" || uri.includes("freeopcua");
   // open62541 sets the overflow bit since 1.0 (its issue 1505).
   const oldOpen62541 = uri.includes("open62541") && /^v?0\./.test(version);
   if (!asyncua && !oldOpen62541) return undefined;
-  return {
-    weakness: "does not tell what its queues throw away: a queue that comes full counts as one that was too short",
-    hidesOverflows: true,
-  };
+  return "does not tell what its queues throw away: a queue that comes full counts as one that was too short";
 }
 
 /** ServerState (OPC 10000-5, 12.6). */

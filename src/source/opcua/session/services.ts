@@ -142,6 +142,11 @@ export interface Child {
   readonly property: boolean;
 }
 
+/** Whether a node is shown to people: not a property, and not the Server object, which describes the server. */
+export function isOffered({ nodeId, property }: Pick<Child, "nodeId" | "property">): boolean {
+  return !property && !(nodeId.namespace === 0 && nodeId.value === 2253);
+}
+
 /** Pages in a row without a new node at which a browse ends: some continuation points lead back to the start. */
 const mostIdlePages = 20;
 const noMorePoints = "BadNoContinuationPoints";

@@ -158,18 +158,13 @@ function hungUp(error: unknown): boolean {
   return hangingUp.test(text) && !/ECONNREFUSED|timeout/i.test(text);
 }
 
-export interface OwnCertificate {
-  readonly thumbprint: string;
-  readonly certificateFile: string;
-}
-
 /**
  * Explains a failure to open a secure channel and names the certificate that the server must trust. Some servers hang
  * up on an untrusted agent without an answer. They have just listed their endpoints, so the network works.
  */
 export function channelError(
   error: unknown,
-  { thumbprint, certificateFile }: OwnCertificate,
+  { thumbprint, certificateFile }: { readonly thumbprint: string; readonly certificateFile: string },
   security: string,
   now: Date,
 ): unknown {

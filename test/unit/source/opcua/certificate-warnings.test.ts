@@ -33,7 +33,7 @@ beforeAll(async () => {
   }
 });
 const warnings = (bits: number, applicationUri: string | null, url: string) =>
-  certificateWarnings(made.get(bits) ?? new Uint8Array(), { applicationUri, url });
+  certificateWarnings(made.get(bits) ?? new Uint8Array(), url, applicationUri);
 
 test("a certificate with the right application and host and a long key gives no warning", () => {
   for (const host of ["plc3", "PLC3", "10.0.3.5"])
@@ -49,7 +49,7 @@ test("a wrong application, a wrong host and a short key are each reported", () =
 });
 
 test("invalid bytes are reported as not a certificate", () => {
-  expect(certificateWarnings(new Uint8Array([1]), { applicationUri: null, url: "opc.tcp://plc3:4840" })).toEqual([
+  expect(certificateWarnings(new Uint8Array([1]), "opc.tcp://plc3:4840", null)).toEqual([
     "the server's certificate cannot be read",
   ]);
 });
