@@ -9,7 +9,7 @@ import { certificateWarnings } from "../certificates/trust.ts";
 import { numericNamespaces } from "../config/node-address.ts";
 import type { OpcuaConfig, OpcuaOptions } from "../config/options.ts";
 import { openHistoryMemory } from "../history/history-memory.ts";
-import { Monitoring } from "../monitoring/monitoring.ts";
+import { openMonitoring } from "../monitoring/monitoring.ts";
 import { alike } from "../monitoring/subscription-items.ts";
 import { type Resolver, rememberNamespaces, resolveTags, type Tag } from "../nodes/items.ts";
 import { structureTypes } from "../nodes/structure-types.ts";
@@ -126,7 +126,7 @@ async function begin(connected: Connected, signal: AbortSignal): Promise<OpcuaSo
     subscriptions.filter(({ origin }) => origin !== "kept"),
     subscriptions.filter(({ origin }) => origin === "kept"),
   );
-  const monitoring = new Monitoring({ link, limit: limits.monitor, options, resumption, subscriptions, orphans });
+  const monitoring = openMonitoring({ link, limit: limits.monitor, options, resumption, subscriptions, orphans });
   await monitoring.begin(items, unresolved, signal);
   const history = {
     maxGapMs: options.backfill === "off" ? undefined : options.backfill.maxGap,

@@ -16,166 +16,50 @@ export interface MonitoringOptions extends SubscriptionItemsOptions {
   readonly orphans: readonly Former[];
 }
 
-export class Monitoring {
-  readonly #options: MonitoringOptions;
-  readonly #groups: ReadonlyMap<number, SubscriptionItems>;
-  /** What the next connection continues, by subscription id. */
-  readonly #recorded = new Map<number, { readonly record: SubscriptionRecord }>();
-  /** Items of former subscriptions, by subscription id and handle. */
-  readonly #former = new Map<number, ReadonlyMap<number, readonly Item[]>>();
-  /** Items that are polled. True: the server had no room to monitor them; try again later. */
-  readonly #polled = new Map<Item, boolean>();
-  failures: MonitoringFailure[] = [];
+export type Monitoring = ReturnType<typeof openMonitoring>;
 
-  constructor(options: MonitoringOptions) {
-    this.#options = options;
-    const save = () => this.#save();
-    this.#groups = new Map(options.subscriptions.map((each) => [each.id, new SubscriptionItems(options, each, save)]));
-    for (const [id, group] of this.#groups) this.#recorded.set(id, group);
-    // If this connection is lost before their messages are fetched, the next one fetches them.
-    for (const { available: _, ...former } of this.formers)
-      this.#recorded.set(former.id, { record: { ...former, group: `former ${former.id}` } });
-  }
-
-  /** The items that share a monitored item of the server; none if the handle is unknown. */
-  sharing(subscription: number, handle: number): readonly Item[] {
-    const group = this.#groups.get(subscription);
-    return (group ? group.sharing(handle) : this.#former.get(subscription)?.get(handle)) ?? [];
-  }
-
-  get subscriptions(): readonly Subscription[] {
-    return this.#options.subscriptions;
-  }
-
+export function openMonitoring(options: MonitoringOptions) {
+  const { subscriptions } = options;
   /** All subscriptions that only deliver kept messages. */
-  get formers(): readonly Former[] {
-    return [...this.subscriptions.flatMap(({ former }) => former ?? []), ...this.#options.orphans];
+  const formers: readonly Former[] = [...subscriptions.flatMap(({ former }) => former ?? []), ...options.orphans];
+  const groups = new Map(subscriptions.map((each) => [each.id, new SubscriptionItems(options, each, save)]));
+  /** What the next connection continues, by subscription id. */
+  const recorded = new Map<number, { readonly record: SubscriptionRecord }>(groups);
+  // If this connection is lost before their messages are fetched, the next one fetches them.
+  for (const { available: _, ...former } of formers)
+    recorded.set(former.id, { record: { ...former, group: `former ${former.id}` } });
+  /** Items of former subscriptions, by subscription id and handle. */
+  const formerItemsOf = new Map<number, ReadonlyMap<number, readonly Item[]>>();
+  /** Items that are polled. True: the server had no room to monitor them; try again later. */
+  const polled = new Map<Item, boolean>();
+  const failures: MonitoringFailure[] = [];
+
+  function save(): Promise<void> {
+    return options.resumption.remember({ subscriptions: Array.from(recorded.values(), ({ record }) => record) });
   }
 
-  items(subscription?: number): readonly Item[] {
-    if (subscription !== undefined) return this.#groups.get(subscription)?.items ?? [];
-    return [...this.#groups.values()].flatMap(({ items }) => items);
-  }
-
-  /** Items that the server can read but not monitor. */
-  get polled(): readonly Item[] {
-    return [...this.#polled.keys()];
-  }
-
-  /** Numbers of items with a limitation. `unqueued`: a queue of one value, without reports of discarded ones. */
-  get counts() {
-    const sum = (count: "slowed" | "unfiltered" | "unqueued") =>
-      [...this.#groups.values()].reduce((all, group) => all + group[count], 0);
-    return {
-      crowdedOut: [...this.#polled.values()].filter(Boolean).length,
-      slowed: sum("slowed"),
-      unfiltered: sum("unfiltered"),
-      unqueued: sum("unqueued"),
-    };
-  }
-
-  /** Marks the subscriptions as begun, once gaps from before them are recorded. */
-  async begun(): Promise<void> {
-    const fresh = [...this.#groups.values()].filter(({ record }) => !record.begun);
-    for (const group of fresh) group.record = { ...group.record, begun: true };
-    if (fresh.length > 0) await this.#save();
-  }
-
-  /**
-   * Groups all items by possible losses since the previous connection. `kept`: none unreported; `brief`: values
-   * discarded from a queue of one; `fresh`: any.
-   */
-  divided() {
-    const monitored = [...this.#groups.values()].flatMap((group) => group.divided());
-    return [...monitored, [this.polled, "fresh"] as const];
-  }
-
-  queueOf(subscription: number, handle: number): Queue {
-    return this.#groups.get(subscription)?.queueOf(handle) ?? { size: 0, usual: 0 };
-  }
-
-  /**
-   * Monitors the items, each in the subscription of its group. In a resumed subscription, monitored items that the server
-   * still has are kept, and those that are no longer configured are deleted. A refused item becomes a failure and does
-   * not affect others. Rejects with `SOURCE_*` if a call fails.
-   */
-  async begin(items: readonly Item[], unresolved: readonly Unresolved[], signal: AbortSignal): Promise<void> {
-    this.failures = unresolved.map((failure) => ({ ...failure, captures: {} }));
-    for (const former of this.formers) this.#former.set(former.id, formerItems(former.items, items));
-    const parts = this.#divide(items);
-    for (const group of this.#groups.values())
-      await this.#create(group, await group.restore(parts.get(group) ?? [], signal), signal);
-  }
-
-  async add(items: readonly Item[], signal: AbortSignal): Promise<MonitoringFailure[]> {
-    const failures: MonitoringFailure[] = [];
-    for (const [group, part] of this.#divide(items)) failures.push(...(await this.#create(group, part, signal)));
-    return failures;
-  }
-
-  async #create(group: SubscriptionItems, items: readonly Item[], signal: AbortSignal): Promise<MonitoringFailure[]> {
-    const { failed, polled } = await group.create(items, signal);
-    for (const [item, isCrowdedOut] of polled) this.#polled.set(item, isCrowdedOut);
-    this.failures.push(...failed);
-    return failed;
-  }
-
-  /** Tracks deleted nodes by the status of a value. */
-  arrived(subscription: number, handle: number, status: NotifiedValue["statusCode"]): void {
-    this.#groups.get(subscription)?.arrived(handle, status);
-  }
-
-  /** Removes and returns the failures for a retry, and deletes the items of deleted nodes, which stay silent. */
-  async takeFailures(signal: AbortSignal): Promise<MonitoringFailure[]> {
-    for (const group of this.#groups.values()) this.failures.push(...(await group.takeDeleted(signal)));
-    return this.failures.splice(0);
-  }
-
-  /** Monitors and polls the items no more, since any answer with their values fails. They become failures. */
-  async refuse(reasons: ReadonlyMap<Item, string>, signal: AbortSignal): Promise<void> {
-    for (const group of this.#groups.values()) await group.end(reasons, signal);
-    for (const item of reasons.keys()) this.#polled.delete(item);
-    for (const each of reasons) this.failures.push({ ...monitoringFailure(...each), isUnreadable: true });
-  }
-
-  /** Removes and returns the items that the server monitors no more, although it continues the subscription. */
-  async takeForgotten(signal: AbortSignal): Promise<Item[]> {
-    const forgotten: Item[] = [];
-    for (const group of this.#groups.values()) forgotten.push(...(await group.takeForgotten(signal)));
-    signal.throwIfAborted();
-    return forgotten;
-  }
-
-  /** Removes and returns the items that are polled for lack of room, for a retry. */
-  takeCrowdedOut(): Item[] {
-    const taken = this.polled.filter((item) => this.#polled.get(item));
-    for (const item of taken) this.#polled.delete(item);
-    return taken;
-  }
-
-  /** Removes one subscription, or all, from the record. Rejects like `Resumption.remember`. */
-  forget(subscription?: number): Promise<void> {
-    if (subscription === undefined) this.#recorded.clear();
-    else this.#recorded.delete(subscription);
-    return this.#save();
-  }
-
-  #save(): Promise<void> {
-    const subscriptions = Array.from(this.#recorded.values(), ({ record }) => record);
-    return this.#options.resumption.remember({ subscriptions });
+  async function create(
+    group: SubscriptionItems,
+    items: readonly Item[],
+    signal: AbortSignal,
+  ): Promise<MonitoringFailure[]> {
+    const result = await group.create(items, signal);
+    for (const [item, isCrowdedOut] of result.polled) polled.set(item, isCrowdedOut);
+    failures.push(...result.failed);
+    return result.failed;
   }
 
   /** Items by subscription. Items without a subscription are polled. */
-  #divide(items: readonly Item[]): Map<SubscriptionItems, Item[]> {
+  function divide(items: readonly Item[]): Map<SubscriptionItems, Item[]> {
     const parts = new Map<SubscriptionItems, Item[]>();
-    const groups = Array.from(this.#groups.values(), (group) => {
+    const loads = Array.from(groups.values(), (group) => {
       const { publishingMs } = group.subscription.wanted;
       return { group, publishingMs, items: group.size };
     });
     for (const sharing of alike(items)) {
-      const taker = groupFor(groups, publishingFor(this.#options.options, sharing[0]?.every ?? 0));
+      const taker = groupFor(loads, publishingFor(options.options, sharing[0]?.every ?? 0));
       if (!taker) {
-        for (const item of sharing) this.#polled.set(item, false);
+        for (const item of sharing) polled.set(item, false);
         continue;
       }
       taker.items++;
@@ -185,4 +69,102 @@ export class Monitoring {
     }
     return parts;
   }
+
+  return {
+    subscriptions,
+    formers,
+    failures,
+    /** The items that share a monitored item of the server; none if the handle is unknown. */
+    sharing(subscription: number, handle: number): readonly Item[] {
+      const group = groups.get(subscription);
+      return (group ? group.sharing(handle) : formerItemsOf.get(subscription)?.get(handle)) ?? [];
+    },
+    items(subscription?: number): readonly Item[] {
+      if (subscription !== undefined) return groups.get(subscription)?.items ?? [];
+      return [...groups.values()].flatMap(({ items }) => items);
+    },
+    /** Items that the server can read but not monitor. */
+    get polled(): readonly Item[] {
+      return [...polled.keys()];
+    },
+    /** Numbers of items with a limitation. `unqueued`: a queue of one value, without reports of discarded ones. */
+    get counts() {
+      const sum = (count: "slowed" | "unfiltered" | "unqueued") =>
+        [...groups.values()].reduce((all, group) => all + group[count], 0);
+      return {
+        crowdedOut: [...polled.values()].filter(Boolean).length,
+        slowed: sum("slowed"),
+        unfiltered: sum("unfiltered"),
+        unqueued: sum("unqueued"),
+      };
+    },
+    /** Marks the subscriptions as begun, once gaps from before them are recorded. */
+    async begun(): Promise<void> {
+      const fresh = [...groups.values()].filter(({ record }) => !record.begun);
+      for (const group of fresh) group.record = { ...group.record, begun: true };
+      if (fresh.length > 0) await save();
+    },
+    /**
+     * Groups all items by possible losses since the previous connection. `kept`: none unreported; `brief`: values
+     * discarded from a queue of one; `fresh`: any.
+     */
+    divided() {
+      const monitored = [...groups.values()].flatMap((group) => group.divided());
+      return [...monitored, [[...polled.keys()], "fresh"] as const];
+    },
+    queueOf(subscription: number, handle: number): Queue {
+      return groups.get(subscription)?.queueOf(handle) ?? { size: 0, usual: 0 };
+    },
+    /**
+     * Monitors the items, each in the subscription of its group. In a resumed subscription, monitored items that the
+     * server still has are kept, and those that are no longer configured are deleted. A refused item becomes a failure and
+     * does not affect others. Rejects with `SOURCE_*` if a call fails.
+     */
+    async begin(items: readonly Item[], unresolved: readonly Unresolved[], signal: AbortSignal): Promise<void> {
+      failures.push(...unresolved.map((failure) => ({ ...failure, captures: {} })));
+      for (const former of formers) formerItemsOf.set(former.id, formerItems(former.items, items));
+      const parts = divide(items);
+      for (const group of groups.values())
+        await create(group, await group.restore(parts.get(group) ?? [], signal), signal);
+    },
+    async add(items: readonly Item[], signal: AbortSignal): Promise<MonitoringFailure[]> {
+      const failed: MonitoringFailure[] = [];
+      for (const [group, part] of divide(items)) failed.push(...(await create(group, part, signal)));
+      return failed;
+    },
+    /** Tracks deleted nodes by the status of a value. */
+    arrived(subscription: number, handle: number, status: NotifiedValue["statusCode"]): void {
+      groups.get(subscription)?.arrived(handle, status);
+    },
+    /** Removes and returns the failures for a retry, and deletes the items of deleted nodes, which stay silent. */
+    async takeFailures(signal: AbortSignal): Promise<MonitoringFailure[]> {
+      for (const group of groups.values()) failures.push(...(await group.takeDeleted(signal)));
+      return failures.splice(0);
+    },
+    /** Monitors and polls the items no more, since any answer with their values fails. They become failures. */
+    async refuse(reasons: ReadonlyMap<Item, string>, signal: AbortSignal): Promise<void> {
+      for (const group of groups.values()) await group.end(reasons, signal);
+      for (const item of reasons.keys()) polled.delete(item);
+      for (const each of reasons) failures.push({ ...monitoringFailure(...each), isUnreadable: true });
+    },
+    /** Removes and returns the items that the server monitors no more, although it continues the subscription. */
+    async takeForgotten(signal: AbortSignal): Promise<Item[]> {
+      const forgotten: Item[] = [];
+      for (const group of groups.values()) forgotten.push(...(await group.takeForgotten(signal)));
+      signal.throwIfAborted();
+      return forgotten;
+    },
+    /** Removes and returns the items that are polled for lack of room, for a retry. */
+    takeCrowdedOut(): Item[] {
+      const taken = [...polled].flatMap(([item, isCrowdedOut]) => (isCrowdedOut ? item : []));
+      for (const item of taken) polled.delete(item);
+      return taken;
+    },
+    /** Removes one subscription, or all, from the record. Rejects like `Resumption.remember`. */
+    forget(subscription?: number): Promise<void> {
+      if (subscription === undefined) recorded.clear();
+      else recorded.delete(subscription);
+      return save();
+    },
+  };
 }

@@ -7,7 +7,6 @@ import type { OPCUAClient as Client, EndpointDescription } from "node-opcua-clie
 import { AgentError } from "../../../core/errors.ts";
 import type { Logger } from "../../../core/runtime.ts";
 import { orAbort } from "../../../lib/flow/abort.ts";
-import type { OpcuaOptions } from "../config/options.ts";
 import { channelError, refusalOf, statusOf } from "../stack/failure.ts";
 import type { Stack, Ua, UaSession } from "../stack/stack.ts";
 import { bounded, createClient, hangUp, type LinkOptions } from "./client.ts";
@@ -122,10 +121,7 @@ export async function openLink(
     const login = () => (creating = client.createSession(link.identity));
     // The declared type of the result is narrower than what the stack returns.
     const session = former ?? ((await bounded(`logging in at ${url}`, options.timeout, signal, login)) as UaSession);
-    return makeLink(
-      { ua: stack.ua, client, session, lost, options },
-      { resumed: former !== undefined, logins: logins() },
-    );
+    return makeLink(client, session, lost, { ua: stack.ua, options, resumed: former !== undefined, logins: logins() });
   } catch (error) {
     // The login was aborted: close the session as soon as it exists.
     const closed = creating?.then((session) => session.close(true)).catch(() => {});
@@ -135,18 +131,13 @@ export async function openLink(
   }
 }
 
-interface Opened {
-  readonly ua: Ua;
-  readonly client: Client;
-  readonly session: UaSession;
-  readonly lost: AbortController;
-  readonly options: OpcuaOptions;
-}
-
 function makeLink(
-  { ua, client, session, lost, options }: Opened,
-  { resumed, logins }: Pick<Link, "resumed"> & Pick<SessionRecord, "logins">,
+  client: Client,
+  session: UaSession,
+  lost: AbortController,
+  more: Pick<Link, "ua" | "resumed"> & Pick<SessionRecord, "logins"> & Pick<LinkOptions, "options">,
 ): Link {
+  const { ua, options, resumed, logins } = more;
   let closed = false;
   const subscriptions = new Set<number>();
   const call: Link["call"] = (service, fields, signal, timeoutMs = options.timeout) => {

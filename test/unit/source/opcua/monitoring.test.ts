@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { AgentError } from "../../../../src/core/errors.ts";
 import type { TagId } from "../../../../src/core/source.ts";
 import { opcuaOptions } from "../../../../src/source/opcua/config/options.ts";
-import { Monitoring } from "../../../../src/source/opcua/monitoring/monitoring.ts";
+import { openMonitoring } from "../../../../src/source/opcua/monitoring/monitoring.ts";
 import type { Item } from "../../../../src/source/opcua/nodes/items.ts";
 import { ClockCheck } from "../../../../src/source/opcua/types/reading.ts";
 import { opcuaLink } from "../../../support/opcua-link.ts";
@@ -83,7 +83,7 @@ function monitoring(server: Behaviour, creating = (_handle: number) => {}) {
     items: server.items ?? [],
     begun: true,
   };
-  const made = new Monitoring({
+  const made = openMonitoring({
     link: opcuaLink(answer),
     limit: 0,
     options: opcuaOptions.parse({ url: "opc.tcp://plc" }),
