@@ -1,10 +1,13 @@
 // Window, packer and writer without an uploader: plans, frames and their contents.
 import { Block, type BlockId, type Series } from "../../src/core/block.ts";
 import type { Lane } from "../../src/core/buffer.ts";
+import type { InputId } from "../../src/core/point.ts";
 import type { Steps } from "../../src/lib/flow/in-slices.ts";
 import { Envelope, type PackedPlan } from "../../src/upload/packing/frame.ts";
 import { Packer } from "../../src/upload/packing/packer.ts";
+import { numberForm } from "../../src/upload/series/number-text.ts";
 import type { SeriesQueue } from "../../src/upload/series/series-queue.ts";
+import { SubBatchColumn } from "../../src/upload/window/sub-batch.ts";
 import { Window } from "../../src/upload/window/window.ts";
 
 export const packingIntegration = "c8ktonqsahsmemfs7lv0";
@@ -15,6 +18,11 @@ export function finished<T>(work: Steps<T>): T {
     const step = work.next();
     if (step.done) return step.value;
   }
+}
+
+/** Points of `input` that left the window, in order of arrival. */
+export function extractedColumn(input: InputId, times: Float64Array, values: Float64Array, blocks: Float64Array) {
+  return new SubBatchColumn(input, { times, values, forms: Uint8Array.from(values, numberForm), blocks });
 }
 
 /** A window that holds these series as one block. */

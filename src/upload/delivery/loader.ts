@@ -37,7 +37,7 @@ type Choice = ((queue: SeriesQueue) => boolean) | undefined;
 /** Answers name every series. This number makes at most 6 MB. */
 const mostSeries = 20_000;
 const leastSpacingMs = 1_000;
-/** Points in search of a refused one, above which no others are sent: they are in memory, at 24 bytes each. */
+/** Points in search of a refused one, above which no others are sent: they are in memory, at 25 bytes each. */
 const mostSearched = 1_000_000;
 /** Consecutive requests of the live lane while a backlog waits. */
 const mostLiveInARow = 9;

@@ -1,16 +1,18 @@
 // A frame during planning: its points and its exact size in bytes.
-import { type Steps, stepWork } from "../../lib/flow/in-slices.ts";
+//
+// A frame has thousands of columns, and most are short. A generator for each would be most of what planning allocates.
+// Methods that process a column therefore return the result itself where the column is short, otherwise the steps to it.
+import { inSteps, type Steps, stepWork } from "../../lib/flow/in-slices.ts";
 import { leastTimeLength, textLength, timeLength } from "../series/number-text.ts";
 import { Columns } from "../series/point-memory.ts";
 import type { SeriesQueue } from "../series/series-queue.ts";
-import { columnOverhead, nullBytes, PlannedColumns, type QueueColumns, timeOverhead } from "./frame.ts";
+import { type ColumnSource, columnOverhead, nullBytes, PlannedColumns, timeOverhead } from "./frame.ts";
 import { lookupWork, RowSet } from "./shared-times.ts";
 
-const lookupsPerStep = stepWork / lookupWork;
 /** Cost of adding a column, in points, in addition to its own points. */
 const columnWork = 10;
 /** Largest column that is processed without yielding. */
-const shortColumn = 1_024;
+const shortColumn = stepWork / lookupWork;
 
 /** Times of a column that are not in the frame: their number and their bytes. */
 export interface FreshRows {
@@ -18,23 +20,26 @@ export interface FreshRows {
   readonly times: number;
 }
 
+/** A series with more than its frame may take. */
+type QueuedColumn = ColumnSource & Pick<SeriesQueue, "count" | "ascending" | "textBytes" | "textBytesAt">;
+
 /** Additional size due to a column: cells, their text without commas, and new times with their bytes. */
 type Cost = Record<"cells" | "text" | "rows" | "times", number>;
 
 /** Accepts columns as long as they fit. Reuses its memory for the next frame. */
-export class FrameDraft {
+export class FrameDraft<Source extends ColumnSource = SeriesQueue> {
   readonly #rows = new RowSet();
   readonly #column = new Columns();
   /** Cost of the column that was read last. One object, because a frame has thousands of columns. */
   readonly #cost: Cost = { cells: 0, text: 0, rows: 0, times: 0 };
-  /** `#column` and `#cost` are those of the oldest `#weighedPoints` of this queue. Undefined: they are out of date. */
-  #weighed: SeriesQueue | undefined;
+  /** `#column` and `#cost` are those of the oldest `#weighedPoints` of this source. Undefined: they are out of date. */
+  #weighed: Source | undefined;
   #weighedPoints = 0;
   /** Times of the last added column, which the next one usually shares. */
   readonly #shared = new Columns();
   /** The columns, up to `#width`. */
-  readonly #queues: SeriesQueue[] = [];
-  #counts = new Uint32Array(64);
+  readonly #sources: Source[] = [];
+  readonly #counts: number[] = [];
   #width = 0;
   #bytes = 0;
   #cells = 0;
@@ -56,8 +61,9 @@ export class FrameDraft {
   }
 
   /** A copy. */
-  get parts(): QueueColumns {
-    return new PlannedColumns(this.#queues.slice(0, this.#width), this.#counts.slice(0, this.#width));
+  get parts(): PlannedColumns<Source> {
+    const counts = Uint32Array.from(this.#counts.slice(0, this.#width));
+    return new PlannedColumns(this.#sources.slice(0, this.#width), counts);
   }
 
   get width(): number {
@@ -97,30 +103,55 @@ export class FrameDraft {
     return this.#rows.sorted();
   }
 
-  /** The new times of all points of `queue`. The result is valid until the next call of any method. */
-  *freshRows(queue: SeriesQueue): Steps<FreshRows> {
-    if (this.freshNow(queue)) yield this.takeUnyielded(0, 0);
-    else yield* this.#weigh(queue, queue.count);
-    return this.#cost;
+  /**
+   * The new times of all points of `queue`, valid until the next call of any method. Undefined: the points do not fit.
+   */
+  freshRows(queue: Source & QueuedColumn): FreshRows | Steps<FreshRows> | undefined {
+    if (this.#isTooLarge(queue, queue.count)) return undefined;
+    return this.#weighAtOnce(queue, queue.count) ? this.#cost : this.#weigh(queue, queue.count);
   }
 
-  /** As `freshRows` without yielding. Undefined: the column is long or not in order. */
-  freshNow(queue: SeriesQueue): FreshRows | undefined {
-    return this.#weighNow(queue, queue.count) ? this.#cost : undefined;
+  /** Adds the oldest `points` of `queue` if they fit. */
+  add(queue: Source & QueuedColumn, points: number): boolean | Steps<boolean> {
+    if (this.#isTooLarge(queue, points)) return false;
+    const isShared = this.#width > 0 && this.#shared.count === points;
+    const text = isShared ? queue.textBytesAt(this.#shared.times, points) : undefined;
+    this.#unyielded += columnWork;
+    if (text !== undefined) {
+      this.#work += points;
+      this.#unyielded += points;
+      return this.#addColumn(queue, points, points, text + points, 0, 0);
+    }
+    const isReady = points <= shortColumn && this.#weighAtOnce(queue, points) && this.#rows.hasRoom(this.#cost.rows);
+    if (!isReady) return this.addInSteps(queue, points);
+    if (!this.#addWeighed(queue, points)) return false;
+    this.#rows.add(this.#column.times, 0, this.#column.count);
+    this.#unyielded += this.#column.count * lookupWork;
+    this.#share();
+    return true;
   }
 
-  /** Number of oldest points that fit into the frame. */
-  *prefix(queue: SeriesQueue): Steps<number> {
+  /** As `add`, for a column of any kind. */
+  *addInSteps(source: Source, points: number): Steps<boolean> {
+    if (this.#weighed !== source || this.#weighedPoints !== points) yield* this.#weigh(source, points);
+    if (!this.#addWeighed(source, points)) return false;
+    yield* this.#addRows();
+    this.#share();
+    return true;
+  }
+
+  /** Number of oldest points that fit into the frame. The times of `queue` must ascend. */
+  *prefix(queue: QueuedColumn): Steps<number> {
     const room = this.maxBytes - this.#bytes - queue.input.length - columnOverhead;
     // Upper bound: the existing times, plus as many new ones as fit without values.
     const most = this.#rows.size + Math.max(0, Math.floor(room / (leastTimeLength + timeOverhead)));
     this.#weighed = undefined;
-    yield* queue.read(Math.min(queue.count, most), this.#column);
+    queue.read(Math.min(queue.count, most), this.#column, "points");
     const { count } = this.#column;
     this.#work += count;
     const left = { bytes: room - this.#rows.size * nullBytes };
-    for (let from = 0; from < count; from += lookupsPerStep) {
-      const to = Math.min(count, from + lookupsPerStep);
+    for (let from = 0; from < count; from += shortColumn) {
+      const to = Math.min(count, from + shortColumn);
       const fits = this.#fitting(left, from, to);
       if (fits < to) return fits;
       yield (to - from) * lookupWork;
@@ -128,56 +159,25 @@ export class FrameDraft {
     return count;
   }
 
-  /** As `add` without yielding. Undefined: only `add` can add this column, or a yield is due. Nothing was added. */
-  addNow(queue: SeriesQueue, points: number): boolean | undefined {
-    if (this.#isTooLarge(queue, points)) return false;
-    if (points > shortColumn || this.#unyielded >= stepWork) return undefined;
-    const isShared = this.#width > 0 && this.#shared.count === points;
-    const text = isShared ? queue.textBytesNow(this.#shared.times, points) : undefined;
-    if (text !== undefined) {
-      this.#unyielded += points + columnWork;
-      return this.#addSharing(queue, points, text);
-    }
-    if (!this.#weighNow(queue, points) || !this.#rows.hasRoom(this.#cost.rows)) return undefined;
-    if (!this.#addWeighed(queue, points)) return false;
-    const { times, count } = this.#column;
-    for (let i = 0; i < count; i++) this.#rows.add(times[i]!);
-    this.#unyielded += columnWork + count * lookupWork;
-    this.#share();
-    return true;
-  }
-
-  /** Adds the oldest `points` of `queue` if they fit. */
-  *add(queue: SeriesQueue, points: number): Steps<boolean> {
-    if (this.#isTooLarge(queue, points)) return false;
-    yield this.takeUnyielded(0, 0);
-    const shared = this.#width > 0 && this.#shared.count === points;
-    const text = shared ? yield* queue.textBytesAt(this.#shared.times, points) : undefined;
-    if (text !== undefined) return this.#addSharing(queue, points, text);
-    yield* this.#weigh(queue, points);
-    if (!this.#addWeighed(queue, points)) return false;
-    if (this.#cost.rows > 0) yield* this.#addRows(this.#column.times, this.#column.count, this.#cost.rows);
-    this.#share();
-    return true;
-  }
-
   /** Appends all points of `members`, which share times, to their existing columns if that needs few nulls. */
-  *join(members: readonly SeriesQueue[]): Steps<boolean> {
+  *join(members: readonly (Source & QueuedColumn)[]): Steps<boolean> {
     const [first] = members;
     if (!first) return false;
-    const { rows, times: timeBytes } = yield* this.freshRows(first);
-    const { times } = this.#column;
+    if (!this.#weighAtOnce(first, first.count)) yield* this.#weigh(first, first.count);
+    const { rows, times: timeBytes } = this.#cost;
     let text = 0;
     for (const member of members) {
-      const bytes = member.count === first.count ? yield* member.textBytesAt(times, member.count) : undefined;
+      const bytes = member.count === first.count ? member.textBytesAt(this.#column.times, member.count) : undefined;
       if (bytes === undefined) return false;
       text += bytes + member.count;
+      const work = this.takeUnyielded(member.count);
+      if (work > 0) yield work;
     }
     const cells = first.count * members.length;
     const nulls = rows * this.#width - cells;
     const bytes = this.#bytes + timeBytes + text + nulls * nullBytes;
     if (bytes > this.maxBytes || nulls > cells) return false;
-    yield* this.#addRows(times, first.count, rows);
+    yield* this.#addRows();
     this.#weighed = undefined;
     this.#bytes = bytes;
     this.#cells += cells;
@@ -185,30 +185,29 @@ export class FrameDraft {
     return true;
   }
 
-  /** Reads the oldest `points` of `queue` and determines their cost. */
-  *#weigh(queue: SeriesQueue, points: number): Steps<void> {
-    yield* queue.read(points, this.#column);
-    this.#startWeighing(queue, points);
-    for (let from = 0; from < this.#cost.cells; from += lookupsPerStep) {
-      const to = Math.min(this.#cost.cells, from + lookupsPerStep);
-      this.#weighBetween(from, to);
-      yield (to - from) * lookupWork;
-    }
+  /** Reads the oldest `points` of `source` and determines their cost. */
+  *#weigh(source: Source, points: number): Steps<FreshRows> {
+    const isAscending = source.read(points, this.#column, "points");
+    yield this.takeUnyielded(points, 0);
+    if (!isAscending) yield* this.#column.sort();
+    this.#startWeighing(source, points);
+    yield* inSteps(this.#column.count, lookupWork, (from, to) => this.#weighBetween(from, to));
+    return this.#cost;
   }
 
   /** As `#weigh` without yielding. False: the column is long or not in order. */
-  #weighNow(queue: SeriesQueue, points: number): boolean {
+  #weighAtOnce(queue: Source & QueuedColumn, points: number): boolean {
     if (this.#weighed === queue && this.#weighedPoints === points) return true;
-    this.#weighed = undefined;
-    if (points > shortColumn || !queue.readNow(points, this.#column, "points")) return false;
+    if (points > shortColumn || !queue.ascending) return false;
+    queue.read(points, this.#column, "points");
     this.#startWeighing(queue, points);
     this.#weighBetween(0, points);
     this.#unyielded += points * lookupWork;
     return true;
   }
 
-  #startWeighing(queue: SeriesQueue, points: number): void {
-    this.#weighed = queue;
+  #startWeighing(source: Source, points: number): void {
+    this.#weighed = source;
     this.#weighedPoints = points;
     this.#cost.cells = this.#column.count;
     this.#cost.text = 0;
@@ -241,16 +240,10 @@ export class FrameDraft {
     return to;
   }
 
-  /** Adds a column with the same times as the last one. */
-  #addSharing(queue: SeriesQueue, points: number, text: number): boolean {
-    this.#work += points;
-    return this.#addColumn(queue, points, points, text + points, 0, 0);
-  }
-
   /** Adds the column that was weighed. The caller adds its times. */
-  #addWeighed(queue: SeriesQueue, points: number): boolean {
+  #addWeighed(source: Source, points: number): boolean {
     const { cells, text, rows, times } = this.#cost;
-    if (!this.#addColumn(queue, points, cells, text + cells, rows, times)) return false;
+    if (!this.#addColumn(source, points, cells, text + cells, rows, times)) return false;
     this.#weighed = undefined;
     return true;
   }
@@ -264,36 +257,34 @@ export class FrameDraft {
     this.#shared.count = count;
   }
 
-  /** `fresh`: number of times that are new to the frame. */
-  *#addRows(times: Float64Array, count: number, fresh: number): Steps<void> {
-    yield* this.#rows.reserve(this.#rows.size + fresh);
-    for (let from = 0; from < count; from += lookupsPerStep) {
-      const to = Math.min(count, from + lookupsPerStep);
-      for (let i = from; i < to; i++) this.#rows.add(times[i]!);
-      yield (to - from) * lookupWork;
-    }
+  /** Adds the times of the column that was weighed. */
+  *#addRows(): Steps<void> {
+    if (this.#cost.rows === 0) return;
+    yield* this.#rows.reserve(this.#rows.size + this.#cost.rows);
+    const { times, count } = this.#column;
+    yield* inSteps(count, lookupWork, (from, to) => this.#rows.add(times, from, to));
   }
 
-  /** True if the whole series exceeds the limit even without its times. Its times are then not read. */
-  #isTooLarge({ count, ascending, input, textBytes }: SeriesQueue, points: number): boolean {
-    if (points !== count || !ascending) return false;
-    return this.#bytes + input.length + columnOverhead + textBytes + points > this.maxBytes;
+  /**
+   * True if the points certainly exceed the limit. They are then not read, so that no column is much longer than a frame
+   * may be.
+   */
+  #isTooLarge({ count, ascending, input, textBytes }: QueuedColumn, points: number): boolean {
+    if (!ascending) return false;
+    const text = points === count ? textBytes : points;
+    const times = Math.max(0, points - this.#rows.size) * (leastTimeLength + timeOverhead);
+    return this.#bytes + input.length + columnOverhead + text + points + times > this.maxBytes;
   }
 
-  #addColumn(queue: SeriesQueue, points: number, cells: number, text: number, rows: number, times: number): boolean {
+  #addColumn(source: Source, points: number, cells: number, text: number, rows: number, times: number): boolean {
     const height = this.#rows.size + rows;
     const nulls = rows * this.#width + height - cells;
-    const bytes = this.#bytes + times + queue.input.length + columnOverhead + text + nulls * nullBytes;
+    const bytes = this.#bytes + times + source.input.length + columnOverhead + text + nulls * nullBytes;
     if (bytes > this.maxBytes) return false;
     this.#bytes = bytes;
     this.#cells += cells;
     this.#points += points;
-    if (this.#width === this.#counts.length) {
-      const counts = new Uint32Array(this.#width * 2);
-      counts.set(this.#counts);
-      this.#counts = counts;
-    }
-    this.#queues[this.#width] = queue;
+    this.#sources[this.#width] = source;
     this.#counts[this.#width++] = points;
     return true;
   }

@@ -14,12 +14,10 @@ import type { SeriesQueue } from "../series/series-queue.ts";
 export interface ColumnSource {
   readonly input: InputId;
   /**
-   * Copies the first `count` points in ascending time. Of points with equal times, only the last is copied. With
-   * `values`, times are omitted. False: they do not strictly ascend, and nothing was copied.
+   * Replaces the content of `into` by the first `count` points. With `values`, times are omitted. False: the times do not
+   * strictly ascend. All points are then in `into` in order of arrival, and the caller must sort them.
    */
-  read(count: number, into: Columns, what: "points" | "values"): Steps<boolean>;
-  /** As `read` without yielding, for few points. False: times do not strictly ascend, and nothing was copied. */
-  readNow?(count: number, into: Columns, what: "points" | "values"): boolean;
+  read(count: number, into: Columns, what: "points" | "values"): boolean;
 }
 
 /** The first `counts[i]` points of each `sources[i]`. Two arrays, because an object a column would outlive its request. */
@@ -105,10 +103,10 @@ export class JoinedColumn implements ColumnSource {
   }
 
   /** `count` must be the points of the backlog and all live ones. */
-  *read(count: number, into: Columns, what: "points" | "values"): Steps<boolean> {
+  read(count: number, into: Columns, what: "points" | "values"): boolean {
     into.reserve(count);
-    yield* this.#backlog.readBehind(this.#backlogCount, into, what);
-    yield* this.#live.readBehind(count - this.#backlogCount, into, what);
+    this.#backlog.copy(this.#backlogCount, into, what);
+    this.#live.copy(count - this.#backlogCount, into, what);
     return true;
   }
 }
@@ -116,8 +114,7 @@ export class JoinedColumn implements ColumnSource {
 /** Cost of writing a time, in points. */
 const timeWork = 4;
 const timesPerStep = stepWork / timeWork;
-/** Largest column that is written without yielding, and the additional cost of a column, in points. */
-const shortColumn = 1_024;
+/** Cost of a column in addition to its cells, in points. */
 const columnWork = 20;
 /** Size below which memory touched by larger frames is not released. */
 const smallFrame = 2 ** 20;
@@ -130,6 +127,8 @@ export class FrameWriter {
   readonly #envelope: Envelope;
   readonly #column = new Columns();
   readonly #times = new TimeWriter();
+  /** Row of the next cell of a column that does not have all rows. */
+  #row = 0;
   #bytes: Buffer;
   /** Bytes of `#bytes` that were written at least once. */
   #touched = 0;
@@ -144,7 +143,8 @@ export class FrameWriter {
   *write(plan: FramePlan, id: number): Steps<Uint8Array> {
     this.#fit(plan.bytes);
     const bytes = this.#bytes;
-    const { times } = plan;
+    const { times, columns } = plan;
+    const column = this.#column;
     let at = bytes.write(this.#envelope.head(id), 0, "latin1");
     for (let from = 0; from < times.length; from += timesPerStep) {
       const to = Math.min(times.length, from + timesPerStep);
@@ -153,7 +153,6 @@ export class FrameWriter {
     }
     at += bytes.write(this.#envelope.between, at - 1, "latin1") - 1;
     let unyielded = 0;
-    const { columns } = plan;
     for (let i = 0; i < columns.length; i++) {
       const source = columns.sources[i]!;
       const count = columns.counts[i]!;
@@ -162,21 +161,21 @@ export class FrameWriter {
       bytes[at++] = quote;
       bytes[at++] = colon;
       bytes[at++] = open;
+      const isAscending = source.read(count, column, count === times.length ? "values" : "points");
+      if (!isAscending) yield* column.sort();
       // The column has as many distinct times as the frame has rows, so they are equal.
-      const isFull = count === times.length;
-      if (count <= shortColumn && source.readNow?.(count, this.#column, isFull ? "values" : "points")) {
-        at = isFull ? this.#writeValues(bytes, at, 0, count) : this.#writeFewCells(bytes, at, times);
-        unyielded += times.length + columnWork;
-        if (unyielded >= stepWork) {
-          yield unyielded;
-          unyielded = 0;
-        }
-      } else if (isFull && (yield* source.read(count, this.#column, "values")))
-        at = yield* this.#writeFullColumn(bytes, at);
-      else {
-        yield* source.read(count, this.#column, "points");
-        at = yield* this.#writeCells(bytes, at, times);
+      const isFull = column.count === times.length;
+      this.#row = 0;
+      for (let from = 0; from < column.count; from += stepWork) {
+        const to = Math.min(column.count, from + stepWork);
+        at = isFull ? this.#writeValues(bytes, at, from, to) : this.#writeSparse(bytes, at, times, from, to);
+        unyielded += to - from;
+        if (unyielded < stepWork) continue;
+        yield unyielded;
+        unyielded = 0;
       }
+      if (!isFull) at = writeNulls(bytes, at, times.length - this.#row);
+      unyielded += times.length - column.count + columnWork;
       bytes[at - 1] = close;
       bytes[at++] = comma;
     }
@@ -207,17 +206,6 @@ export class FrameWriter {
     return at;
   }
 
-  *#writeFullColumn(bytes: Buffer, start: number): Steps<number> {
-    const { count } = this.#column;
-    let at = start;
-    for (let from = 0; from < count; from += stepWork) {
-      const to = Math.min(count, from + stepWork);
-      at = this.#writeValues(bytes, at, from, to);
-      yield to - from;
-    }
-    return at;
-  }
-
   #writeValues(bytes: Buffer, start: number, from: number, to: number): number {
     const { values, forms } = this.#column;
     let at = start;
@@ -230,33 +218,11 @@ export class FrameWriter {
     return at;
   }
 
-  /** As `#writeCells` without yielding. */
-  #writeFewCells(bytes: Buffer, start: number, rows: Float64Array): number {
-    const end = { at: start, row: 0 };
-    this.#writeSparse(bytes, end, rows, 0, this.#column.count);
-    return writeNulls(bytes, end.at, rows.length - end.row);
-  }
-
-  /** Writes a value or null for each row. */
-  *#writeCells(bytes: Buffer, start: number, rows: Float64Array): Steps<number> {
-    const { count } = this.#column;
-    const end = { at: start, row: 0 };
-    for (let from = 0; from < count; from += stepWork) {
-      const { row } = end;
-      const to = Math.min(count, from + stepWork);
-      this.#writeSparse(bytes, end, rows, from, to);
-      yield end.row - row;
-    }
-    const nulls = rows.length - end.row;
-    end.at = writeNulls(bytes, end.at, nulls);
-    yield nulls;
-    return end.at;
-  }
-
-  /** Writes the values to their rows, with nulls in between. Moves `end` past the last one. */
-  #writeSparse(bytes: Buffer, end: { at: number; row: number }, rows: Float64Array, from: number, to: number): void {
+  /** Writes the values to their rows, with nulls in between. Moves `#row` past the last one. */
+  #writeSparse(bytes: Buffer, start: number, rows: Float64Array, from: number, to: number): number {
     const { times, values, forms } = this.#column;
-    let { at, row } = end;
+    let at = start;
+    let row = this.#row;
     for (let i = from; i < to; i++) {
       const time = times[i]!;
       if (rows[row] !== time) {
@@ -270,8 +236,8 @@ export class FrameWriter {
       bytes[at++] = comma;
       row++;
     }
-    end.at = at;
-    end.row = row;
+    this.#row = row;
+    return at;
   }
 }
 

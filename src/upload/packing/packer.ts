@@ -79,12 +79,24 @@ export class Packer {
       candidates.queues.length <= limits.maxSeries && mostBytes(apart, least) <= draft.maxBytes - draft.bytes;
     for (const cluster of isAll ? apart : clustersInOrder(clusters, limits.urgentBefore)) {
       if (draft.width === 0 && !isAll) yield* this.#addFirst(cluster);
-      else if (!(this.#addSingle(cluster) ?? (yield* this.#addWhole(cluster)))) misfits.push(cluster);
+      else {
+        const { rows, members } = cluster;
+        const least = this.#least(cluster);
+        const fresh = least > draft.maxBytes ? undefined : draft.freshRows(members[0]!);
+        const fits = fresh && this.#fits(cluster, least, "rows" in fresh ? fresh : yield* fresh);
+        if (!fits) misfits.push(cluster);
+        // After a hash collision the times may differ. Members that do not fit wait for the next frame.
+        for (let i = 0; fits && i < members.length; i++) {
+          const added = draft.add(members[i]!, rows);
+          if (typeof added !== "boolean") yield* added;
+          const work = draft.takeUnyielded(0);
+          if (work > 0) yield work;
+        }
+      }
       if (misfits.length > mostMisfits || this.#tired || this.#full) break;
       const work = draft.takeUnyielded(clusterWork);
       if (work > 0) yield work;
     }
-    yield draft.takeUnyielded(0, 0);
     for (const cluster of misfits.slice(0, 2)) yield* this.#addPart(cluster);
     if (draft.width === 0) return undefined;
     draft.maxBytes = limits.maxBytes;
@@ -97,6 +109,7 @@ export class Packer {
 
   *#finish(parts: QueueColumns, joined: ReadonlyMap<InputId, SeriesQueue>): Steps<PackedPlan> {
     const { points, nulls, bytes } = this.#draft;
+    yield this.#draft.takeUnyielded(0, 0);
     const times = yield* this.#draft.times();
     if (joined.size === 0) return { times, columns: parts, parts, points, nulls, bytes };
     const riders = PlannedColumns.all([...joined.values()]);
@@ -144,24 +157,20 @@ export class Packer {
     const [first] = members;
     if (first && members.length === 1 && first.ascending) {
       const count = yield* draft.prefix(first);
-      if (count > 0) yield* draft.add(first, first.wholeBlocks(count) || count);
+      if (count > 0) yield* this.#addEach(members, () => first.wholeBlocks(count) || count);
       return;
     }
     const fitting = rowsThatFit(members, cluster.rows, maxBytes - draft.bytes);
     // Live points join only series in the frame, so a frame with few series would exclude most of them.
     if (!this.#hasRiders && members.some((member) => member.firstRun > fitting)) {
-      yield* this.#addWholeBlocks(members);
+      // As many members as fit, because a kill repeats unfinished blocks.
+      yield* this.#addEach(members, ({ firstRun }) => firstRun);
       if (draft.width > 0 && draft.points >= leastWholeBlocks * fitting * members.length) return;
       draft.begin(this.#limits.envelopeBytes, maxBytes);
     }
     let rows = uncut(members, fitting);
     for (let tries = 0; rows > 0; tries++) {
-      let fits = true;
-      for (let i = 0; i < members.length; i++) {
-        const member = members[i]!;
-        fits = draft.addNow(member, rows) ?? (yield* draft.add(member, rows));
-        if (!fits) break;
-      }
+      const fits = (yield* this.#addEach(members, () => rows)) === members.length;
       // The oldest values may be shorter or longer than the average.
       const more = uncut(members, Math.min(cluster.rows, Math.floor(rows * (maxBytes / draft.bytes) * 0.998)));
       if (fits && (tries >= mostTries || more < rows * 1.02)) return;
@@ -173,35 +182,16 @@ export class Packer {
     yield* this.#addPart(cluster);
   }
 
-  /** Adds the oldest block of as many members as fit, because a kill repeats unfinished blocks. */
-  *#addWholeBlocks(members: readonly SeriesQueue[]): Steps<void> {
-    for (const member of members) if (!(yield* this.#draft.add(member, member.firstRun))) return;
-  }
-
-  /** As `#addWhole` without yielding, because in a sparse frame each series is a cluster. Undefined: it must yield. */
-  #addSingle(cluster: Cluster): boolean | undefined {
-    const [member] = cluster.members;
-    if (!member || cluster.members.length > 1) return undefined;
-    const least = this.#least(cluster);
-    if (least > this.#draft.maxBytes) return false;
-    const fresh = this.#draft.freshNow(member);
-    if (!fresh) return undefined;
-    if (!this.#fits(cluster, least, fresh)) return false;
-    return this.#draft.addNow(member, cluster.rows) === undefined ? undefined : true;
-  }
-
-  /** Adds all of `cluster` or nothing. */
-  *#addWhole(cluster: Cluster): Steps<boolean> {
+  /** Adds the oldest points of each member until one does not fit. Returns how many members were added. */
+  *#addEach(members: readonly SeriesQueue[], pointsOf: (member: SeriesQueue) => number): Steps<number> {
     const draft = this.#draft;
-    const least = this.#least(cluster);
-    if (least > draft.maxBytes) return false;
-    if (!this.#fits(cluster, least, yield* draft.freshRows(cluster.members[0]!))) return false;
-    // After a hash collision the times may differ. Members that do not fit wait for the next frame.
-    for (let i = 0; i < cluster.members.length; i++) {
-      const member = cluster.members[i]!;
-      if (draft.addNow(member, cluster.rows) === undefined) yield* draft.add(member, cluster.rows);
+    for (let i = 0; i < members.length; i++) {
+      const added = draft.add(members[i]!, pointsOf(members[i]!));
+      if (!(typeof added === "boolean" ? added : yield* added)) return i;
+      const work = draft.takeUnyielded(0);
+      if (work > 0) yield work;
     }
-    return true;
+    return members.length;
   }
 
   /** Lower bound in bytes of the frame with `cluster`, as if every time were in the frame already. */
@@ -223,13 +213,9 @@ export class Packer {
 
   /** Fills the remaining bytes with members of `cluster`, the last one partially. */
   *#addPart(cluster: Cluster): Steps<void> {
-    for (const member of cluster.members) {
-      if (this.#draft.width >= this.#limits.maxSeries || this.#tired) return;
-      if (!(yield* this.#draft.add(member, member.count))) {
-        yield* this.#addPrefix(member);
-        return;
-      }
-    }
+    const members = cluster.members.slice(0, this.#limits.maxSeries - this.#draft.width);
+    const whole = yield* this.#addEach(members, ({ count }) => count);
+    if (whole < members.length) yield* this.#addPrefix(members[whole]!);
   }
 
   /** Adds the oldest fitting points of `queue`, unless they are too few to justify a column. */
@@ -239,7 +225,7 @@ export class Packer {
     let count = queue.ascending ? yield* this.#draft.prefix(queue) : queue.count >> 1;
     // Cuts a block only if nothing could be sent otherwise.
     count = queue.wholeBlocks(count) || (alone ? count : 0);
-    while (count >= least && !(yield* this.#draft.add(queue, count))) count >>= 1;
+    while (count >= least && (yield* this.#addEach([queue], () => count)) === 0) count >>= 1;
   }
 }
 

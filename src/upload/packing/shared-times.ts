@@ -1,6 +1,6 @@
 // Times that series share: the distinct times of a frame during planning, clusters of series with the same times with
 // bounds of their size, and the order in which clusters are tried.
-import { type Steps, stepWork } from "../../lib/flow/in-slices.ts";
+import { inSteps, type Steps, stepWork } from "../../lib/flow/in-slices.ts";
 import { Columns, mergeOrder } from "../series/point-memory.ts";
 import type { SeriesQueue } from "../series/series-queue.ts";
 import { columnOverhead, nullBytes } from "./frame.ts";
@@ -8,7 +8,6 @@ import { columnOverhead, nullBytes } from "./frame.ts";
 const empty = Number.NaN;
 /** Cost of a lookup, in points. Lookups are random memory accesses. */
 export const lookupWork = 4;
-const perStep = stepWork / lookupWork;
 
 /** The distinct times of a frame in insertion order. Open addressing, at most half full; reuses its memory. */
 export class RowSet {
@@ -30,14 +29,16 @@ export class RowSet {
     return this.#slots[this.#find(time)] === time;
   }
 
-  /** False: already present. Requires capacity: see `reserve`. */
-  add(time: number): boolean {
-    const slot = this.#find(time);
-    if (this.#slots[slot] === time) return false;
-    if (this.#count === this.#rows.length) throw new RangeError("no room for another time");
-    this.#slots[slot] = time;
-    this.#rows[this.#count++] = time;
-    return true;
+  /** Adds those of the times from `from` to `to` that are not present. Requires capacity: see `reserve`. */
+  add(times: Float64Array, from: number, to: number): void {
+    for (let i = from; i < to; i++) {
+      const time = times[i]!;
+      const slot = this.#find(time);
+      if (this.#slots[slot] === time) continue;
+      if (this.#count === this.#rows.length) throw new RangeError("no room for another time");
+      this.#slots[slot] = time;
+      this.#rows[this.#count++] = time;
+    }
   }
 
   /** Whether `count` more times fit without `reserve`. */
@@ -56,11 +57,9 @@ export class RowSet {
     this.#slots = new Float64Array(capacity * 2).fill(empty);
     // Cost of touching new memory.
     yield capacity / 2;
-    for (let from = 0; from < this.#count; from += perStep) {
-      const to = Math.min(this.#count, from + perStep);
+    yield* inSteps(this.#count, lookupWork, (from, to) => {
       for (let i = from; i < to; i++) this.#slots[this.#find(rows[i]!)] = rows[i]!;
-      yield (to - from) * lookupWork;
-    }
+    });
   }
 
   /** A sorted copy. */
@@ -68,11 +67,9 @@ export class RowSet {
     const rows = this.#rows;
     const order = yield* mergeOrder(rows, this.#count);
     const sorted = new Float64Array(order.length);
-    for (let from = 0; from < order.length; from += stepWork) {
-      const to = Math.min(order.length, from + stepWork);
+    yield* inSteps(order.length, 1, (from, to) => {
       for (let i = from; i < to; i++) sorted[i] = rows[order[i]!]!;
-      yield to - from;
-    }
+    });
     return sorted;
   }
 
@@ -106,6 +103,9 @@ export interface Cluster {
 
 /** Tolerated difference in depth between joined clusters, as a share of the lower depth. */
 const mostLeftBehind = 1 / 2;
+
+/** More rows than a request can carry. Those behind them are not compared. */
+const mostRows = 400_000;
 
 /** Cost of placing a series or cluster, in points. */
 export const clusterWork = 20;
@@ -191,7 +191,8 @@ export function* joinedClusters(clusters: readonly Cluster[]): Steps<Cluster[]> 
     yield clusterWork;
     const [first] = cluster.members;
     const leader = first && byFirstTime.get(first.firstTime);
-    if (leader && (yield* goTogether(leader, cluster, column))) {
+    if (leader && goTogether(leader, cluster, column)) {
+      yield leader.rows * 2;
       leader.rows = Math.min(leader.rows, cluster.rows);
       leader.since = Math.min(leader.since, cluster.since);
       for (const member of cluster.members) leader.members.push(member);
@@ -203,14 +204,13 @@ export function* joinedClusters(clusters: readonly Cluster[]): Steps<Cluster[]> 
   return apart;
 }
 
-function* goTogether(one: Cluster, other: Cluster, column: Columns): Steps<boolean> {
+function goTogether(one: Cluster, other: Cluster, column: Columns): boolean {
   const rows = Math.min(one.rows, other.rows);
   if (Math.max(one.rows, other.rows) > rows * (1 + mostLeftBehind)) return false;
   const [a] = one.members;
   const [b] = other.members;
-  if (!a || !b) return false;
-  yield* a.read(rows, column);
-  return (yield* b.textBytesAt(column.times, rows)) !== undefined;
+  const compared = Math.min(rows, mostRows);
+  return !!a && !!b && a.read(compared, column, "points") && b.textBytesAt(column.times, compared) !== undefined;
 }
 
 /**

@@ -1,14 +1,20 @@
 // Memory for points, in columns: of many series while they wait, and of one series for packer and writer.
-import { type Steps, stepWork } from "../../lib/flow/in-slices.ts";
+import { inSteps, type Steps, stepWork } from "../../lib/flow/in-slices.ts";
 import { textLength } from "./number-text.ts";
 
 /** Columns of equal capacity, of which the first `count` elements are used. */
 export class Columns {
-  times = new Float64Array(1_024);
+  times: Float64Array<ArrayBuffer>;
   /** As returned by `scaledNumber`. */
-  values = new Float64Array(1_024);
-  forms = new Uint8Array(1_024);
+  values: Float64Array<ArrayBuffer>;
+  forms: Uint8Array<ArrayBuffer>;
   count = 0;
+
+  constructor(capacity = 1_024) {
+    this.times = new Float64Array(capacity);
+    this.values = new Float64Array(capacity);
+    this.forms = new Uint8Array(capacity);
+  }
 
   /** Ensures capacity for `count` points; discards the content. */
   reserve(count: number): void {
@@ -24,27 +30,17 @@ export class Columns {
   *sort(): Steps<void> {
     const { times, values, forms, count } = this;
     const order = yield* mergeOrder(times, count);
-    const sorted = {
-      times: new Float64Array(times.length),
-      values: new Float64Array(times.length),
-      forms: new Uint8Array(times.length),
-    };
-    let kept = 0;
-    for (let from = 0; from < count; from += stepWork) {
-      const to = Math.min(count, from + stepWork);
+    const sorted = new Columns(times.length);
+    yield* inSteps(count, 1, (from, to) => {
       for (let i = from; i < to; i++) {
         const at = order[i]!;
         if (i + 1 < count && times[order[i + 1]!] === times[at]) continue;
-        sorted.times[kept] = times[at]!;
-        sorted.values[kept] = values[at]!;
-        sorted.forms[kept++] = forms[at]!;
+        sorted.times[sorted.count] = times[at]!;
+        sorted.values[sorted.count] = values[at]!;
+        sorted.forms[sorted.count++] = forms[at]!;
       }
-      yield to - from;
-    }
-    this.times = sorted.times;
-    this.values = sorted.values;
-    this.forms = sorted.forms;
-    this.count = kept;
+    });
+    Object.assign(this, sorted);
   }
 }
 
@@ -129,7 +125,6 @@ export class PointArena {
   forms = new Uint8Array();
   /** Segment → next segment of its chain, or `noSegment`. */
   next = new Int32Array();
-  readonly cursor = new ChainCursor(this, noSegment, 0);
   #freed = noSegment;
   #unused = 0;
   #allocated = 0;
@@ -167,6 +162,47 @@ export class PointArena {
     if (this.#allocated === 0 && this.#unused > keptSegments) this.#release();
   }
 
+  /** Appends `count` points of a chain to `into`, which must have capacity. With `values`, times are omitted. */
+  copy(first: number, firstOffset: number, count: number, into: Columns, what: "points" | "values"): Columns {
+    const { times, values, forms, next } = this;
+    const { times: toTimes, values: toValues, forms: toForms } = into;
+    const withTimes = what === "points";
+    let segment = first;
+    let offset = firstOffset;
+    let copied = into.count;
+    const end = copied + count;
+    while (copied < end) {
+      const base = segment * segmentPoints;
+      for (; offset < segmentPoints && copied < end; offset++) {
+        if (withTimes) toTimes[copied] = times[base + offset]!;
+        toValues[copied] = values[base + offset]!;
+        toForms[copied++] = forms[base + offset]!;
+      }
+      segment = next[segment]!;
+      offset = 0;
+    }
+    into.count = end;
+    return into;
+  }
+
+  /** Text bytes of `count` values of a chain if their times equal `sought`; undefined otherwise. */
+  textBytesAt(first: number, firstOffset: number, count: number, sought: Float64Array): number | undefined {
+    const { times, forms, next } = this;
+    let segment = first;
+    let offset = firstOffset;
+    let bytes = 0;
+    for (let i = 0; i < count; ) {
+      const base = segment * segmentPoints;
+      for (; offset < segmentPoints && i < count; offset++, i++) {
+        if (times[base + offset] !== sought[i]) return undefined;
+        bytes += textLength(forms[base + offset]!);
+      }
+      segment = next[segment]!;
+      offset = 0;
+    }
+    return bytes;
+  }
+
   /** Recreates the columns with their length; untouched memory costs nothing. */
   #release(): void {
     const segments = this.next.length;
@@ -199,71 +235,4 @@ export class PointArena {
 function copyInto<Column extends { set(from: Column): void }>(to: Column, from: Column): Column {
   to.set(from);
   return to;
-}
-
-/** A position in a chain of segments. Invalid after points were added or removed. */
-export class ChainCursor {
-  readonly #arena: PointArena;
-  #segment: number;
-  #offset: number;
-
-  constructor(arena: PointArena, segment: number, offset: number) {
-    this.#arena = arena;
-    this.#segment = segment;
-    this.#offset = offset;
-  }
-
-  moveTo(segment: number, offset: number): this {
-    this.#segment = segment;
-    this.#offset = offset;
-    return this;
-  }
-
-  /** Appends the next `count` points to `into`, which must have capacity. With `values`, times are omitted. */
-  copy(count: number, into: Columns, what: "points" | "values"): void {
-    const { times, values, forms, next } = this.#arena;
-    const { times: toTimes, values: toValues, forms: toForms } = into;
-    const withTimes = what === "points";
-    let segment = this.#segment;
-    let offset = this.#offset;
-    let copied = into.count;
-    const end = copied + count;
-    while (copied < end) {
-      if (offset === segmentPoints) {
-        segment = next[segment]!;
-        offset = 0;
-      }
-      const base = segment * segmentPoints;
-      for (; offset < segmentPoints && copied < end; offset++) {
-        if (withTimes) toTimes[copied] = times[base + offset]!;
-        toValues[copied] = values[base + offset]!;
-        toForms[copied++] = forms[base + offset]!;
-      }
-    }
-    this.#segment = segment;
-    this.#offset = offset;
-    into.count = end;
-  }
-
-  /** Text bytes of the next values if their times equal `sought` in this range; −1 otherwise. */
-  textAt(sought: Float64Array, from: number, to: number): number {
-    const { times, forms, next } = this.#arena;
-    let segment = this.#segment;
-    let offset = this.#offset;
-    let bytes = 0;
-    for (let i = from; i < to; ) {
-      if (offset === segmentPoints) {
-        segment = next[segment]!;
-        offset = 0;
-      }
-      const base = segment * segmentPoints;
-      for (; offset < segmentPoints && i < to; offset++, i++) {
-        if (times[base + offset] !== sought[i]) return -1;
-        bytes += textLength(forms[base + offset]!);
-      }
-    }
-    this.#segment = segment;
-    this.#offset = offset;
-    return bytes;
-  }
 }

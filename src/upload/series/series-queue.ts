@@ -2,10 +2,9 @@
 import type { Block } from "../../core/block.ts";
 import type { Lane } from "../../core/buffer.ts";
 import type { InputId } from "../../core/point.ts";
-import { type Steps, stepWork } from "../../lib/flow/in-slices.ts";
 import { BlockRuns, type BlockVisit } from "./block-runs.ts";
-import { isWritableTime, numberForm, scaledNumber, textLength, unscaledNumber } from "./number-text.ts";
-import { ChainCursor, type Columns, noSegment, type PointArena, segmentPoints } from "./point-memory.ts";
+import { isWritableTime, numberForm, scaledNumber, textLength } from "./number-text.ts";
+import { type Columns, noSegment, type PointArena, segmentPoints } from "./point-memory.ts";
 
 export interface MoveOptions {
   readonly stays?: (time: number) => boolean;
@@ -135,60 +134,20 @@ export class SeriesQueue {
   }
 
   /** See `ColumnSource`. */
-  *read(count: number, into: Columns, what: "points" | "values" = "points"): Steps<boolean> {
-    if (this.#span && what === "values") return false;
+  read(count: number, into: Columns, what: "points" | "values"): boolean {
     into.reserve(count);
-    yield* this.readBehind(count, into, what);
-    if (this.#span) yield* into.sort();
-    return true;
+    this.copy(count, into, this.#span ? "points" : what);
+    return this.#span === undefined;
   }
 
   /** Appends the oldest `count` points, or their values, to `into` in order of arrival. Requires capacity. */
-  *readBehind(count: number, into: Columns, what: "points" | "values"): Steps<void> {
-    const cursor = this.#front();
-    for (let left = count; left > 0; left -= stepWork) {
-      const part = Math.min(left, stepWork);
-      cursor.copy(part, into, what);
-      yield part;
-    }
+  copy(count: number, into: Columns, what: "points" | "values"): Columns {
+    return this.#arena.copy(this.#head, this.#headOffset, count, into, what);
   }
 
-  /** See `ColumnSource`. */
-  readNow(count: number, into: Columns, what: "points" | "values"): boolean {
-    if (this.#span) return false;
-    into.reserve(count);
-    this.#frontNow().copy(count, into, what);
-    return true;
-  }
-
-  /** Text bytes of the oldest `count` values if their times equal `times`; undefined otherwise. Does not copy. */
-  *textBytesAt(times: Float64Array, count: number): Steps<number | undefined> {
-    if (this.#span) return undefined;
-    const cursor = this.#front();
-    let bytes = 0;
-    for (let from = 0; from < count; from += stepWork) {
-      const to = Math.min(count, from + stepWork);
-      const part = cursor.textAt(times, from, to);
-      if (part < 0) return undefined;
-      bytes += part;
-      yield to - from;
-    }
-    return bytes;
-  }
-
-  /** As `textBytesAt` without yielding, for few points. */
-  textBytesNow(times: Float64Array, count: number): number | undefined {
-    const bytes = this.#span ? -1 : this.#frontNow().textAt(times, 0, count);
-    return bytes < 0 ? undefined : bytes;
-  }
-
-  #front(): ChainCursor {
-    return new ChainCursor(this.#arena, this.#head, this.#headOffset);
-  }
-
-  /** A shared cursor, valid until the next call for any queue. */
-  #frontNow(): ChainCursor {
-    return this.#arena.cursor.moveTo(this.#head, this.#headOffset);
+  /** Text bytes of the oldest `count` values if their times ascend and equal `times`; undefined otherwise. */
+  textBytesAt(times: Float64Array, count: number): number | undefined {
+    return this.#span ? undefined : this.#arena.textBytesAt(this.#head, this.#headOffset, count, times);
   }
 
   /** Removes the oldest `count` points. Calls `visit` for their blocks, oldest first. */
@@ -228,27 +187,11 @@ export class SeriesQueue {
     return this.#blocks.whole(count);
   }
 
-  /** Copies the oldest `count` points in order of arrival, with their block numbers. */
-  copy(count: number): { times: Float64Array; values: Float64Array; blocks: Float64Array } {
-    const copied = {
-      times: new Float64Array(count),
-      values: new Float64Array(count),
-      blocks: new Float64Array(count),
-    };
-    this.#blocks.fill(copied.blocks);
-    const { times, values, forms, next } = this.#arena;
-    let segment = this.#head;
-    let offset = this.#headOffset;
-    for (let i = 0; i < count; i++) {
-      const at = segment * segmentPoints + offset;
-      copied.times[i] = times[at]!;
-      copied.values[i] = unscaledNumber(values[at]!, forms[at]!);
-      if (++offset === segmentPoints) {
-        segment = next[segment]!;
-        offset = 0;
-      }
-    }
-    return copied;
+  /** Block number of each of the oldest `count` points. */
+  blocks(count: number): Float64Array {
+    const blocks = new Float64Array(count);
+    this.#blocks.fill(blocks);
+    return blocks;
   }
 
   #clear(): void {

@@ -1,85 +1,88 @@
 // Points that left the window because the service refused their frame.
 import type { InputId } from "../../core/point.ts";
 import type { Frame } from "../../core/sink.ts";
-import { type Steps, stepWork } from "../../lib/flow/in-slices.ts";
-import {
-  type ColumnSource,
-  columnOverhead,
-  type FramePlan,
-  nullBytes,
-  PlannedColumns,
-  type QueueColumns,
-  timeOverhead,
-} from "../packing/frame.ts";
-import { lookupWork, RowSet } from "../packing/shared-times.ts";
-import { numberForm, scaledNumber, textLength, timeLength } from "../series/number-text.ts";
+import type { Steps } from "../../lib/flow/in-slices.ts";
+import type { ColumnSource, FramePlan, QueueColumns } from "../packing/frame.ts";
+import { FrameDraft } from "../packing/frame-draft.ts";
+import { scaledNumber, unscaledNumber } from "../series/number-text.ts";
 import { Columns } from "../series/point-memory.ts";
+import type { SeriesQueue } from "../series/series-queue.ts";
 
-/** Cost of determining the text of a number, in points. */
-const formWork = 8;
-const perStep = stepWork / formWork;
+interface ExtractedPoints {
+  readonly times: Float64Array;
+  readonly values: Float64Array;
+  /** `NumberForm` of each value. */
+  readonly forms: Uint8Array;
+  /** Block number of each point. */
+  readonly blocks: Float64Array;
+}
 
-/** Points of one series with the block number of each. */
-export class SubBatchColumn implements ColumnSource {
+/** Points of one series in order of arrival. */
+export class SubBatchColumn implements ColumnSource, ExtractedPoints {
   readonly input: InputId;
   readonly times: Float64Array;
   readonly values: Float64Array;
+  readonly forms: Uint8Array;
   readonly blocks: Float64Array;
 
-  constructor(input: InputId, times: Float64Array, values: Float64Array, blocks: Float64Array) {
+  constructor(input: InputId, { times, values, forms, blocks }: ExtractedPoints) {
     this.input = input;
     this.times = times;
     this.values = values;
+    this.forms = forms;
     this.blocks = blocks;
+  }
+
+  /** A copy of the oldest `count` points. */
+  static of(queue: SeriesQueue, count: number): SubBatchColumn {
+    const { times, values, forms } = queue.copy(count, new Columns(count), "points");
+    for (let i = 0; i < count; i++) values[i] = unscaledNumber(values[i]!, forms[i]!);
+    return new SubBatchColumn(queue.input, { times, values, forms, blocks: queue.blocks(count) });
   }
 
   get count(): number {
     return this.times.length;
   }
 
-  *read(count: number, into: Columns, what: "points" | "values" = "points"): Steps<boolean> {
-    // Whether times ascend is known only after all are read.
-    if (what === "values") return false;
+  read(count: number, into: Columns): boolean {
+    const { times, values, forms } = this;
     into.reserve(count);
-    into.times.set(this.times.subarray(0, count));
-    let ascending = true;
-    for (let from = 0; from < count; from += perStep) {
-      const to = Math.min(count, from + perStep);
-      for (let i = from; i < to; i++) {
-        const form = numberForm(this.values[i]!);
-        into.forms[i] = form;
-        into.values[i] = scaledNumber(this.values[i]!, form);
-        if (i > 0 && this.times[i]! <= this.times[i - 1]!) ascending = false;
-      }
-      yield (to - from) * formWork;
+    let isAscending = true;
+    for (let i = 0; i < count; i++) {
+      into.times[i] = times[i]!;
+      into.forms[i] = forms[i]!;
+      into.values[i] = scaledNumber(values[i]!, forms[i]!);
+      if (i > 0 && times[i]! <= times[i - 1]!) isAscending = false;
     }
     into.count = count;
-    if (!ascending) yield* into.sort();
-    return true;
+    return isAscending;
   }
 
-  followedBy(other: SubBatchColumn): SubBatchColumn {
-    const times = new Float64Array(this.count + other.count);
-    const values = new Float64Array(this.count + other.count);
-    const blocks = new Float64Array(this.count + other.count);
-    times.set(this.times);
-    times.set(other.times, this.count);
-    values.set(this.values);
-    values.set(other.values, this.count);
-    blocks.set(this.blocks);
-    blocks.set(other.blocks, this.count);
-    return new SubBatchColumn(this.input, times, values, blocks);
+  followedBy({ times, values, forms, blocks }: SubBatchColumn): SubBatchColumn {
+    return new SubBatchColumn(this.input, {
+      times: joined(this.times, times),
+      values: joined(this.values, values),
+      forms: Buffer.concat([this.forms, forms]),
+      blocks: joined(this.blocks, blocks),
+    });
   }
 
   part(from: number, to: number): SubBatchColumn {
-    const { times, values, blocks } = this;
-    return new SubBatchColumn(
-      this.input,
-      times.subarray(from, to),
-      values.subarray(from, to),
-      blocks.subarray(from, to),
-    );
+    const { input, times, values, forms, blocks } = this;
+    return new SubBatchColumn(input, {
+      times: times.subarray(from, to),
+      values: values.subarray(from, to),
+      forms: forms.subarray(from, to),
+      blocks: blocks.subarray(from, to),
+    });
   }
+}
+
+function joined(first: Float64Array, second: Float64Array): Float64Array {
+  const both = new Float64Array(first.length + second.length);
+  both.set(first);
+  both.set(second, first.length);
+  return both;
 }
 
 /** Points that are sent together to find a refused one. */
@@ -114,33 +117,11 @@ export class SubBatch {
   }
 
   *plan(envelopeBytes: number): Steps<FramePlan<SubBatchColumn>> {
-    const rows = new RowSet();
-    const column = new Columns();
-    let bytes = envelopeBytes;
-    let cells = 0;
-    for (const source of this.columns) {
-      yield* source.read(source.count, column);
-      const { times, forms, count } = column;
-      bytes += source.input.length + columnOverhead;
-      cells += count;
-      for (let from = 0; from < count; from += perStep) {
-        const to = Math.min(count, from + perStep);
-        yield* rows.reserve(rows.size + to - from);
-        for (let i = from; i < to; i++) {
-          bytes += textLength(forms[i]!) + 1;
-          if (rows.add(times[i]!)) bytes += timeLength(times[i]!) + timeOverhead;
-        }
-        yield (to - from) * lookupWork;
-      }
-    }
-    const nulls = rows.size * this.columns.length - cells;
-    return {
-      times: yield* rows.sorted(),
-      columns: PlannedColumns.all(this.columns),
-      points: this.points,
-      nulls,
-      bytes: bytes + nulls * nullBytes,
-    };
+    const draft = new FrameDraft<SubBatchColumn>();
+    draft.begin(envelopeBytes, Number.POSITIVE_INFINITY);
+    for (const column of this.columns) yield* draft.addInSteps(column, column.count);
+    const { nulls, bytes, parts, points } = draft;
+    return { times: yield* draft.times(), columns: parts, points, nulls, bytes };
   }
 }
 

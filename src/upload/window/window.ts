@@ -127,13 +127,13 @@ export class Window {
   /** Extracts the oldest `count` points of `queue`. They stay unsettled until `settleExtracted`. */
   extract(queue: SeriesQueue, count: number): SubBatchColumn {
     const { input } = queue;
-    const { times, values, blocks } = queue.copy(count);
+    const column = SubBatchColumn.of(queue, count);
     this.#points[queue.lane] -= count;
     queue.drop(count, (first, blocks, points, last) => {
       for (let i = 0; i < blocks; i++) this.#blocks.setApart(first + i, input, points, last);
     });
-    this.#points.backlog += this.#late.extracted(queue, times);
-    return new SubBatchColumn(input, times, values, blocks);
+    this.#points.backlog += this.#late.extracted(queue, column.times);
+    return column;
   }
 
   /** Extracts all points of `input` from a lane. Undefined: none. */

@@ -288,7 +288,7 @@ export const uploadAblations: readonly Ablation[] = [
   {
     safeguard: "sending whole blocks of some series when a block is larger than a request",
     file: "upload/packing/packer.ts",
-    code: "      yield* this.#addWholeBlocks(members);\n",
+    code: "      yield* this.#addEach(members, ({ firstRun }) => firstRun);\n",
     without: "",
     test: "unit/upload/packer.test.ts",
     name: "when a block is",

@@ -3,7 +3,8 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { InputId } from "../../../src/core/point.ts";
 import { Bisection, Breaker } from "../../../src/upload/failures/fault-search.ts";
-import { SubBatch, SubBatchColumn } from "../../../src/upload/window/sub-batch.ts";
+import { SubBatch } from "../../../src/upload/window/sub-batch.ts";
+import { extractedColumn } from "../../support/packing.ts";
 import { runs } from "../../support/property.ts";
 
 /** A sub-batch with `sizes[k]` points in series k. Each point's number is its value and block. */
@@ -13,7 +14,7 @@ function subBatch(sizes: readonly number[]): SubBatch {
     sizes.map((size, k) => {
       const numbers = Array.from({ length: size }, () => next++);
       const times = Float64Array.from(numbers, (_, i) => i);
-      return new SubBatchColumn(`s${k}` as InputId, times, Float64Array.from(numbers), Float64Array.from(numbers));
+      return extractedColumn(`s${k}` as InputId, times, Float64Array.from(numbers), Float64Array.from(numbers));
     }),
   );
 }

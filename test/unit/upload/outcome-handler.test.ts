@@ -7,7 +7,8 @@ import { type OutcomeHandlerParts, outcomeHandler } from "../../../src/upload/de
 import { Bisection, FailureSearch } from "../../../src/upload/failures/fault-search.ts";
 import { parkedInputs } from "../../../src/upload/failures/parked-inputs.ts";
 import { PlannedColumns } from "../../../src/upload/packing/frame.ts";
-import { type InFlightRequest, SubBatch, SubBatchColumn } from "../../../src/upload/window/sub-batch.ts";
+import { type InFlightRequest, SubBatch } from "../../../src/upload/window/sub-batch.ts";
+import { extractedColumn } from "../../support/packing.ts";
 import { ManualClock, testRuntime } from "../../support/runtime.ts";
 
 const a = "a" as InputId;
@@ -78,7 +79,7 @@ test("a part of a refused request and a retry wait as long as the service asks",
   for (const kind of ["suspect", "probe"] as const) {
     const { handler, bisection } = openStory({ parks: true, parked, window });
     const two = () => Float64Array.of(1, 2);
-    const subBatch = new SubBatch([new SubBatchColumn(a, two(), two(), two())]);
+    const subBatch = new SubBatch([extractedColumn(a, two(), two(), two())]);
     bisection.add(subBatch, []);
     bisection.next();
     const request = { kind, frame: { ...frame, points: 2 }, subBatch, rest: [] } as unknown as InFlightRequest;
@@ -102,7 +103,7 @@ test("after an outage the newest points are sent first, after a short one the or
 
 test("a refused point is settled after it is written to the rejects file, and not before", async () => {
   const { handler, bisection, log, written } = openStory();
-  const subBatch = new SubBatch([new SubBatchColumn(a, Float64Array.of(1), Float64Array.of(13), Float64Array.of(0))]);
+  const subBatch = new SubBatch([extractedColumn(a, Float64Array.of(1), Float64Array.of(13), Float64Array.of(0))]);
   bisection.add(subBatch, []);
   bisection.next();
 
@@ -129,16 +130,7 @@ function parkedStory() {
 test("an input omitted by an answer is parked only after three in a row", async () => {
   const { handler, parked } = parkedStory();
   const b = "b" as InputId;
-  const parts = PlannedColumns.all(
-    [a, b].map((input) => ({
-      input,
-      count: 1,
-      *read() {
-        yield 1;
-        return true;
-      },
-    })),
-  );
+  const parts = PlannedColumns.all([a, b].map((input) => ({ input, count: 1, read: () => true })));
   const both = { kind: "fresh", frame: { ...frame, inputs: [a, b] }, parts } as unknown as InFlightRequest;
   const leftOut: Outcome = { kind: "partial", accepted: [b], refused: [] };
   for (let i = 0; i < 5; i++) for (const outcome of [leftOut, leftOut, accepted]) await handler.handle(both, outcome);
@@ -155,7 +147,7 @@ test("points of many inputs that one answer refuses are written down together", 
   const { handler } = openStory({ parked, parks: false, rejects } as unknown as OutcomeHandlerParts);
   const inputs = ["a", "b", "c"].map((input) => input as InputId);
   const one = Float64Array.of(1);
-  const subBatch = new SubBatch(inputs.map((input) => new SubBatchColumn(input, one, one, one)));
+  const subBatch = new SubBatch(inputs.map((input) => extractedColumn(input, one, one, one)));
   const suspect = { kind: "suspect", frame: { ...frame, inputs }, subBatch } as unknown as InFlightRequest;
   const refused = inputs.map((input) => ({ input, reason: "no such unit" }));
 
@@ -168,7 +160,7 @@ test("points of many inputs that one answer refuses are written down together", 
 test("a failed retry of one input is not a delivery failure, and others do not wait for it", async () => {
   const { handler, parked, troubles } = parkedStory();
   parked.park(a, "refused", "no such unit");
-  const subBatch = new SubBatch([new SubBatchColumn(a, Float64Array.of(1), Float64Array.of(13), Float64Array.of(0))]);
+  const subBatch = new SubBatch([extractedColumn(a, Float64Array.of(1), Float64Array.of(13), Float64Array.of(0))]);
   const probe = { kind: "probe", frame, subBatch, rest: [] } as unknown as InFlightRequest;
   const vain: Outcome = { kind: "partial", accepted: [], refused: [{ input: a, reason: "no such unit" }] };
   for (const outcome of [vain, { kind: "unconfirmed" }] as const)

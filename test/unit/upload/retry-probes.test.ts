@@ -5,8 +5,9 @@ import type { InputId } from "../../../src/core/point.ts";
 import { type Loader, RetryProbes } from "../../../src/upload/delivery/loader.ts";
 import { parkedInputs } from "../../../src/upload/failures/parked-inputs.ts";
 import type { Prefetcher } from "../../../src/upload/window/prefetcher.ts";
-import { type InFlightRequest, type SubBatch, SubBatchColumn } from "../../../src/upload/window/sub-batch.ts";
+import type { InFlightRequest, SubBatch, SubBatchColumn } from "../../../src/upload/window/sub-batch.ts";
 import { Window } from "../../../src/upload/window/window.ts";
+import { extractedColumn } from "../../support/packing.ts";
 import { ManualClock, testRuntime } from "../../support/runtime.ts";
 
 const input = "a" as InputId;
@@ -20,7 +21,7 @@ test("of points with the same time the first is retried first, so that the last 
   for (let tries = 0; tries < 2; tries++) parked.triedInVain(input, "no");
   await clock.advance(300_000);
   const times = Float64Array.of(10, 20, 20, 30);
-  const column = new SubBatchColumn(input, times, Float64Array.of(1, 2, 3, 4), new Float64Array(4));
+  const column = extractedColumn(input, times, Float64Array.of(1, 2, 3, 4), new Float64Array(4));
   const probes: { sent: number[]; rest: number[][] }[] = [];
   const loader = {
     probe: async (subBatch: SubBatch, rest: readonly SubBatchColumn[]) => {

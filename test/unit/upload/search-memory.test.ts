@@ -2,12 +2,13 @@
 import { expect, test } from "vitest";
 import type { InputId } from "../../../src/core/point.ts";
 import { type LoaderParts, loader } from "../../../src/upload/delivery/loader.ts";
-import { SubBatch, SubBatchColumn } from "../../../src/upload/window/sub-batch.ts";
+import { SubBatch } from "../../../src/upload/window/sub-batch.ts";
+import { extractedColumn } from "../../support/packing.ts";
 import { testRuntime } from "../../support/runtime.ts";
 
 async function kindsWhile(searched: number): Promise<(string | undefined)[]> {
   const one = Float64Array.of(1);
-  const subBatch = new SubBatch([new SubBatchColumn("a" as InputId, one, one, one)]);
+  const subBatch = new SubBatch([extractedColumn("a" as InputId, one, one, one)]);
   const parts = {
     bisection: { empty: false, points: searched, next: () => subBatch },
     window: { points: () => 1, filled: () => [] },

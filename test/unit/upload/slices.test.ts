@@ -8,9 +8,9 @@ import { FrameWriter, firstRequestId } from "../../../src/upload/packing/frame.t
 import { Packer } from "../../../src/upload/packing/packer.ts";
 import { RowSet } from "../../../src/upload/packing/shared-times.ts";
 import { mergeOrder } from "../../../src/upload/series/point-memory.ts";
-import { SubBatch, SubBatchColumn } from "../../../src/upload/window/sub-batch.ts";
+import { SubBatch } from "../../../src/upload/window/sub-batch.ts";
 import { Window } from "../../../src/upload/window/window.ts";
-import { packingEnvelope, windowOf } from "../../support/packing.ts";
+import { extractedColumn, packingEnvelope, windowOf } from "../../support/packing.ts";
 import { polled, unrelated } from "../../support/packing-workloads.ts";
 import { seeded } from "../../support/runtime.ts";
 
@@ -111,7 +111,7 @@ test("a set of times grows in steps", () => {
   let largest = 0;
   for (let size = 0; size < 200_000; size++) {
     largest = Math.max(largest, steps(rows.reserve(size + 1)).largest);
-    rows.add((time += 1_000));
+    rows.add(Float64Array.of((time += 1_000)), 0, 1);
   }
   expect(largest).toBeLessThanOrEqual(sliceWork);
   expect(steps(rows.sorted()).value.at(-1)).toBe(time);
@@ -119,7 +119,7 @@ test("a set of times grows in steps", () => {
 
 test("refused points are planned in steps, and a lane is dropped in steps", () => {
   const { times, values, input } = deep(100_000, (i) => (i * 7_919) % 100_000);
-  const subBatch = new SubBatch([new SubBatchColumn(input, times, values, new Float64Array(times.length))]);
+  const subBatch = new SubBatch([extractedColumn(input, times, values, new Float64Array(times.length))]);
   const planned = steps(subBatch.plan(packingEnvelope.bytes));
   expect(planned.largest).toBeLessThanOrEqual(sliceWork);
   expect([planned.value.points, planned.value.times.length]).toEqual([100_000, 100_000]);
