@@ -4,9 +4,7 @@
 //   waiting queue    a@10 = 2, a@11 = 5         moves to the backlog queue once no point with that time precedes it
 //
 // Late points are rare, and preceding points are decided within a few requests. Without either, this costs nothing.
-import type { Block } from "../../core/block.ts";
 import type { InputId } from "../../core/point.ts";
-import { isWritableTime, numberForm, scaledNumber } from "./number-text.ts";
 import type { PointArena } from "./point-memory.ts";
 import { SeriesQueue } from "./series-queue.ts";
 
@@ -52,17 +50,6 @@ export class LateOrder {
   /** Whether the input has waiting points. Later backlog points then wait too, so that blocks stay together. */
   isWaiting(input: InputId): boolean {
     return this.#waiting.has(input);
-  }
-
-  /** As `SeriesQueue.appendFrom`, for points that may have to wait. */
-  appendFrom(backlog: SeriesQueue, { times, values }: Block, shift: number, from: number, to: number, block: number) {
-    for (let at = from; at < to; at++) {
-      const form = numberForm(values[at]!);
-      const time = times[at + shift]!;
-      if (form === 0 || !isWritableTime(time)) return at;
-      this.append(backlog, time, scaledNumber(values[at]!, form), form, block);
-    }
-    return to;
   }
 
   /** Appends a point to the backlog queue, or makes it wait for preceding points. */

@@ -1,9 +1,8 @@
 // The unsettled points of one series in order of arrival.
-import type { Block } from "../../core/block.ts";
 import type { Lane } from "../../core/buffer.ts";
 import type { InputId } from "../../core/point.ts";
 import { BlockRuns, type BlockVisit } from "./block-runs.ts";
-import { isWritableTime, numberForm, scaledNumber, textLength } from "./number-text.ts";
+import { textLength } from "./number-text.ts";
 import { type Columns, noSegment, type PointArena, segmentPoints } from "./point-memory.ts";
 
 export interface MoveOptions {
@@ -81,19 +80,6 @@ export class SeriesQueue {
   /** Number of the oldest point's block. */
   get firstBlock(): number {
     return this.#blocks.first;
-  }
-
-  /**
-   * Appends points of a block's series up to the first that JSON cannot express. Returns its index, or `to`. `block`:
-   * number of the block. `from` and `to` index its values; the times are offset by `shift`.
-   */
-  appendFrom({ times, values }: Block, shift: number, from: number, to: number, block: number): number {
-    for (let at = from; at < to; at++) {
-      const form = numberForm(values[at]!);
-      if (form === 0 || !isWritableTime(times[at + shift]!)) return at;
-      this.append(times[at + shift]!, scaledNumber(values[at]!, form), form, block);
-    }
-    return to;
   }
 
   /** `scaled`: result of `scaledNumber`. */

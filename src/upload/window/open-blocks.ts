@@ -5,13 +5,47 @@ import type { InputId } from "../../core/point.ts";
 import { RepeatedList } from "../../lib/values/lists.ts";
 import type { BlockVisit } from "../series/block-runs.ts";
 import type { SeriesQueue } from "../series/series-queue.ts";
-import { BlockTable, type OpenBlock } from "./block-table.ts";
+
+interface OpenBlock {
+  readonly id: BlockId;
+  readonly number: number;
+  readonly inputs: readonly InputId[];
+  /** When it was leased, in monotonic milliseconds. */
+  readonly since: number;
+  readonly late: boolean;
+  /** Series with points here, including those in the log. */
+  series: number;
+  /** Series settled since the last `takeSettled`, in lists that other blocks share. */
+  settled: (readonly InputId[])[];
+  /** As `settled`, for series that had points outside the queues, and the number of refused points. */
+  done: InputId[];
+  refused: number;
+  /** Series with points outside the queues: extracted, unsendable, or waiting late points. */
+  apart: Map<InputId, SeriesApart> | undefined;
+  /** Some points were forgotten. Once none is left here, the block is released to the buffer. */
+  forgotten: boolean;
+  /** Inputs that were forgotten individually. */
+  returning: Set<InputId> | undefined;
+}
+
+/** A series of a block with undecided points outside its queue. */
+interface SeriesApart {
+  /** Undecided points outside the queue. */
+  left: number;
+  refused: number;
+  /** Whether the queue holds further points of the series. */
+  queued: boolean;
+  /** Points were forgotten: the series is not settled, and will be leased again. */
+  forgotten: boolean;
+}
 
 /** Identifies a block by its number while the window holds points of it. */
 export class OpenBlocks {
-  readonly #blocks = new BlockTable();
+  /** Blocks of a lane have consecutive numbers. Those of the backlog reach the live range only after years. */
+  readonly #next = { live: 0, backlog: -(2 ** 31) };
+  readonly #blocks = new Map<number, OpenBlock>();
   /** Blocks with series settled since the last `takeSettled`, except those in the log. */
-  #progressed: OpenBlock[] = [];
+  readonly #progressed = new Set<OpenBlock>();
   /** Series settled from a queue, but still counted here. */
   readonly #log = new SettledLog();
   #released: BlockId[] = [];
@@ -21,26 +55,24 @@ export class OpenBlocks {
 
   /** Returns the number of the block. Settles a block without series at once. */
   open(lane: Lane, block: Block, since: number): number {
-    const number = this.#blocks.next(lane);
+    const number = this.#next[lane]++;
     const open: OpenBlock = {
       id: block.id,
       number,
       inputs: block.inputs,
       since,
+      late: block.isLate,
       series: block.inputs.length,
-      settled: undefined,
-      more: undefined,
-      done: undefined,
+      settled: [],
+      done: [],
       refused: 0,
-      progressed: false,
       apart: undefined,
       forgotten: false,
-      late: block.isLate,
       returning: undefined,
     };
-    this.#blocks.add(lane, open);
+    this.#blocks.set(number, open);
     if (open.series === 0) {
-      this.#noteProgress(open);
+      this.#progressed.add(open);
       this.#close(open);
     }
     return number;
@@ -133,29 +165,27 @@ export class OpenBlocks {
   /** Whether points of `input` return to the buffer once their blocks have no other points here. */
   isReturning(input: InputId): boolean {
     this.#applyLog();
-    return this.#blocks.all().some(({ returning }) => returning?.has(input) === true);
+    return this.#blocks.values().some(({ returning }) => returning?.has(input) === true);
   }
 
   get hasLate(): boolean {
     this.#applyLog();
-    return this.#blocks.all().some(({ late }) => late);
+    return this.#blocks.values().some(({ late }) => late);
   }
 
   takeSettled(): Settlement[] {
     this.#applyLog();
-    const settled = this.#progressed.map((open): Settlement => {
-      const { id: block, settled: list = [], more, done = [], refused } = open;
-      const settledInputs = more || done.length > 0 ? [list, ...(more ?? []), done].flat() : list;
-      const inputs = settledInputs.length === open.inputs.length ? open.inputs : settledInputs;
-      open.settled = undefined;
-      open.more = undefined;
-      open.done = undefined;
+    const settlements = Array.from(this.#progressed, (open): Settlement => {
+      const { id: block, settled, done, refused } = open;
+      const all = settled.length === 1 && done.length === 0 ? settled[0]! : [...settled, done].flat();
+      const inputs = all.length === open.inputs.length ? open.inputs : all;
+      open.settled = [];
+      open.done = [];
       open.refused = 0;
-      open.progressed = false;
       return refused > 0 ? { block, inputs, refused } : { block, inputs };
     });
-    this.#progressed = [];
-    return settled;
+    this.#progressed.clear();
+    return settlements;
   }
 
   get hasReleased(): boolean {
@@ -170,21 +200,22 @@ export class OpenBlocks {
 
   ids(): BlockId[] {
     this.#applyLog();
-    return this.#blocks.all().map(({ id }) => id);
+    return Array.from(this.#blocks.values(), ({ id }) => id);
   }
 
   /** Settles the entries of the log by block instead of by point. */
   #applyLog(): void {
-    for (const { first, blocks, inputs } of this.#log.take())
+    for (const { first, blocks, inputs: list } of this.#log.take()) {
+      const inputs = list.take();
       for (let number = first; number < first + blocks; number++) {
         const open = this.#blocks.get(number);
         if (!open) continue;
-        if (open.settled) (open.more ??= []).push(inputs);
-        else open.settled = inputs;
-        this.#noteProgress(open);
+        open.settled.push(inputs);
+        this.#progressed.add(open);
         open.series -= inputs.length;
         if (open.series === 0) this.#close(open);
       }
+    }
   }
 
   #forget(number: number, input: InputId, isSingle: boolean): void {
@@ -198,21 +229,15 @@ export class OpenBlocks {
   #finish(open: OpenBlock, input: InputId, forgotten = false): void {
     const apart = open.apart?.get(input);
     if (!forgotten && apart?.forgotten !== true) {
-      (open.done ??= []).push(input);
+      open.done.push(input);
       open.refused += apart?.refused ?? 0;
-      this.#noteProgress(open);
+      this.#progressed.add(open);
     }
     if (open.apart?.delete(input) && open.apart.size === 0) {
       open.apart = undefined;
       this.#withApart--;
     }
     if (--open.series === 0) this.#close(open);
-  }
-
-  #noteProgress(open: OpenBlock): void {
-    if (open.progressed) return;
-    open.progressed = true;
-    this.#progressed.push(open);
   }
 
   #close(open: OpenBlock): void {
@@ -225,10 +250,6 @@ export class OpenBlocks {
 interface SettledRange {
   readonly first: number;
   readonly blocks: number;
-  readonly inputs: readonly InputId[];
-}
-
-interface OpenRange extends Omit<SettledRange, "inputs"> {
   readonly inputs: RepeatedList<InputId>;
 }
 
@@ -240,37 +261,33 @@ const keptLists = 4;
  * them in the same blocks.
  */
 class SettledLog {
-  /** First block → number of blocks → entry. */
-  readonly #ranges = new Map<number, Map<number, OpenRange>>();
+  /** First block and number of blocks in one number → entry. */
+  readonly #ranges = new Map<number, SettledRange>();
   /** Lists of the first entries, which requests of polled series repeat. */
   readonly #lists: RepeatedList<InputId>[] = [];
-  #entries = 0;
   /** Entry of the last series, which the next one usually shares. */
-  #last: OpenRange | undefined;
+  #last: SettledRange | undefined;
 
   add(input: InputId, first: number, blocks: number): void {
     let range = this.#last;
     if (range?.first !== first || range.blocks !== blocks) {
-      const sameFirst = this.#ranges.get(first) ?? new Map<number, OpenRange>();
-      this.#ranges.set(first, sameFirst);
-      range = sameFirst.get(blocks) ?? { first, blocks, inputs: this.#list() };
-      sameFirst.set(blocks, range);
+      const key = blocks * 2 ** 32 + first;
+      range = this.#ranges.get(key) ?? { first, blocks, inputs: this.#list() };
+      this.#ranges.set(key, range);
       this.#last = range;
     }
     range.inputs.add(input);
   }
 
-  take(): SettledRange[] {
-    if (!this.#last) return [];
-    const all = [...this.#ranges.values()].flatMap((sameFirst) => [...sameFirst.values()]);
+  take(): readonly SettledRange[] {
+    const ranges = Array.from(this.#ranges.values());
     this.#ranges.clear();
     this.#last = undefined;
-    this.#entries = 0;
-    return all.map(({ first, blocks, inputs }) => ({ first, blocks, inputs: inputs.take() }));
+    return ranges;
   }
 
   #list(): RepeatedList<InputId> {
-    const at = this.#entries++;
+    const at = this.#ranges.size;
     return at < keptLists ? (this.#lists[at] ??= new RepeatedList()) : new RepeatedList();
   }
 }

@@ -5,6 +5,7 @@ import type { InputId } from "../../core/point.ts";
 import type { Steps } from "../../lib/flow/in-slices.ts";
 import { RepeatedList } from "../../lib/values/lists.ts";
 import { LateOrder } from "../series/late-order.ts";
+import { isWritableTime, numberForm, scaledNumber } from "../series/number-text.ts";
 import { PointArena } from "../series/point-memory.ts";
 import { SeriesQueue } from "../series/series-queue.ts";
 import { OpenBlocks } from "./open-blocks.ts";
@@ -101,13 +102,12 @@ export class Window {
       const shift = timeStarts[series]! - start;
       const waits = late[series] === 1 || (lane === "backlog" && this.#late.isWaiting(input));
       for (let at = start; at < end; at++) {
-        at = waits
-          ? this.#late.appendFrom(queue, block, shift, at, end, number)
-          : queue.appendFrom(block, shift, at, end, number);
-        if (at === end) break;
-        const value = values[at]!;
-        const reason = Number.isFinite(value) ? "time is outside the years 1 to 9999" : "value is not a finite number";
-        unsendable.push({ input, time: times[at + shift]!, value, reason, number });
+        const form = numberForm(values[at]!);
+        if (form === 0 || !isWritableTime(times[at + shift]!)) {
+          const reason = form === 0 ? "value is not a finite number" : "time is outside the years 1 to 9999";
+          unsendable.push({ input, time: times[at + shift]!, value: values[at]!, reason, number });
+        } else if (waits) this.#late.append(queue, times[at + shift]!, scaledNumber(values[at]!, form), form, number);
+        else queue.append(times[at + shift]!, scaledNumber(values[at]!, form), form, number);
       }
       const queued = queue.count - before;
       this.#points[lane] += queued;
