@@ -82,14 +82,8 @@ export async function propose(
       ? await asNewSource(look, source, tags, { file: main, environment }, config)
       : await asAddition(existing, tags, files);
   const { file, before, after, secret } = written;
-  const repeated =
-    existing === undefined
-      ? []
-      : tagsLike(
-          before ?? "",
-          source,
-          nodes.map(({ tag }) => tag),
-        );
+  const wanted = nodes.map(({ tag }) => tag);
+  const repeated = before === undefined ? [] : tagsLike(before, source, wanted);
   const overlay = new Map([[file, after], ...(secret ? [[secret.file, secret.value] as const] : [])]);
   const checked = await check(main, environment, overlay, file);
   return {
