@@ -30,14 +30,6 @@ const shortestRange = 6;
 /** Longest range in which each address is tested if blocks are refused. */
 const narrow = 200;
 
-/** Addresses to look at. */
-interface Addresses {
-  readonly from: number;
-  readonly to: number;
-  /** `to` was not given. */
-  readonly isUsualEnd: boolean;
-}
-
 /** What a target asks for. */
 export interface ModbusSearch {
   readonly options: ModbusOptions;
@@ -47,7 +39,11 @@ export interface ModbusSearch {
   readonly known: readonly number[];
   /** The single unit of the target. Undefined: all units. */
   readonly only: number | undefined;
-  readonly query: Addresses;
+  /** Addresses to look at. */
+  readonly from: number;
+  readonly to: number;
+  /** `to` was not given. */
+  readonly isUsualEnd: boolean;
 }
 
 /**
@@ -55,7 +51,7 @@ export interface ModbusSearch {
  * option of a source. Throws `CONFIG_INVALID`.
  */
 export function searchOf(target: BrowseTarget): ModbusSearch {
-  const { url, units, replyUnit, ...query } = queryOf(target.url);
+  const { url, units, replyUnit, ...addresses } = queryOf(target.url);
   const own = optionsOf({ url, interRequestDelay: `${pauseMs}ms` });
   // These options were parsed by this driver's schema.
   const configured = target.options as Partial<ModbusOptions> | undefined;
@@ -72,7 +68,7 @@ export function searchOf(target: BrowseTarget): ModbusSearch {
   const [only] = units.length === 1 ? units : [];
   if (only !== undefined && candidates.length === 0)
     throw new AgentError("CONFIG_INVALID", `unit ${only} is none that answers on a bus: they are 1 to 247`);
-  return { options, candidates, known: [], only, query };
+  return { options, candidates, known: [], only, ...addresses };
 }
 
 /**
@@ -80,7 +76,7 @@ export function searchOf(target: BrowseTarget): ModbusSearch {
  * device answers for every unit number, lists only the first. Rejects with `SOURCE_*` or `signal.reason`.
  */
 export async function* searchNodes(search: ModbusSearch, link: ProbeConnection): AsyncGenerator<BrowsedNode> {
-  const { options, only, query } = search;
+  const { options, only } = search;
   if (only === undefined) {
     yield* allUnits(search, link);
     return;
@@ -95,13 +91,11 @@ export async function* searchNodes(search: ModbusSearch, link: ProbeConnection):
       hint: `the device accepts the connection; without unit= all units are looked for; ${silenceHint(options.url)}`,
     });
   }
-  yield* unitNodes(only, link, options, query);
+  yield* unitNodes(only, search, link);
 }
 
-async function* allUnits(
-  { options, candidates, known, query }: ModbusSearch,
-  link: ProbeConnection,
-): AsyncGenerator<BrowsedNode> {
+async function* allUnits(search: ModbusSearch, link: ProbeConnection): AsyncGenerator<BrowsedNode> {
+  const { options, candidates, known } = search;
   const read: ReadOnce = (request) =>
     link.read(request, known.includes(request.unit) ? options.timeout : scanTimeoutMs);
   let judged = options.url.frames !== "mbap";
@@ -124,7 +118,7 @@ async function* allUnits(
     }
     found++;
     let place: ReturnType<typeof placeOf>;
-    for await (const node of unitNodes(unit, link, options, query)) {
+    for await (const node of unitNodes(unit, search, link)) {
       place ??= placeOf(node);
       yield node;
     }
@@ -146,12 +140,8 @@ async function* allUnits(
     throw new AgentError("SOURCE_UNREACHABLE", `no unit answered${instead}`, { hint: silenceHint(options.url) });
 }
 
-async function* unitNodes(
-  unit: number,
-  link: ProbeConnection,
-  options: ModbusOptions,
-  { from, to, isUsualEnd }: Addresses,
-): AsyncGenerator<BrowsedNode> {
+async function* unitNodes(unit: number, search: ModbusSearch, link: ProbeConnection): AsyncGenerator<BrowsedNode> {
+  const { options, from, to, isUsualEnd } = search;
   yield note(unit, `unit ${unit} answers`);
   for (const { name, text } of await identify(unit, (request) => link.read(request, options.timeout)))
     yield { address: `unit ${unit}`, name, depth: 1, value: text, signal: {}, tag: { unit } };
@@ -170,15 +160,12 @@ async function* unitNodes(
     }
   }
   const omitted = [
-    ...(zeros > 0 ? [`${zeros} ${zeros === 1 ? "address" : "addresses"} that hold 0`] : []),
+    zeros > 0 && `${zeros} ${zeros === 1 ? "address" : "addresses"} that hold 0`,
     ...[...abandoned].map(([table, address]) => `${table} from ${address} on, where nothing is answered`),
-    ...(isNarrow
-      ? []
-      : [
-          `ranges shorter than ${shortestRange} registers between refused ones (?from= and ?to= up to ${narrow} apart find them)`,
-        ]),
-    ...(isUsualEnd && to < 65_536 ? [`addresses from ${to} on (?from=${to} looks there)`] : []),
-  ];
+    !isNarrow &&
+      `ranges shorter than ${shortestRange} registers between refused ones (?from= and ?to= up to ${narrow} apart find them)`,
+    isUsualEnd && to < 65_536 && `addresses from ${to} on (?from=${to} looks there)`,
+  ].filter((text) => text !== false);
   if (omitted.length > 0) yield note(unit, `left out: ${omitted.join("; ")}`);
 }
 
