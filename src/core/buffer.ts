@@ -85,7 +85,7 @@ export interface Loss {
   readonly reason: string;
   readonly points: number;
   /** Points that were reported as lost and were found later. `points` does not include them. */
-  readonly found?: number;
+  readonly found?: number | undefined;
   /** Times of the earliest and latest lost point. Points in between may have been delivered, see `intervals`. */
   readonly from: EpochMicros | undefined;
   readonly to: EpochMicros | undefined;

@@ -47,7 +47,6 @@ export interface BlockCut {
   readonly bySeries: boolean;
   /** Series missing from some records: place in the segment's dictionary, and the ranges where it is missing. */
   readonly leftOut: ReadonlyMap<number, RangeSet>;
-  readonly leftOutPoints: number;
   /** Places of series with late points. */
   readonly late: ReadonlySet<number>;
   readonly points: number;
@@ -104,7 +103,6 @@ class Cutter implements BlockCut {
   readonly records = new RangeSet();
   readonly leftOut = new Map<number, RangeSet>();
   readonly late = new Set<number>();
-  leftOutPoints = 0;
   bySeries = false;
   places = new Uint32Array(1_024);
   times = new Float64Array(1_024);
@@ -189,7 +187,6 @@ class Cutter implements BlockCut {
       if (!this.records.isEmpty) this.leftOut.set(place, new RangeSet(this.records.bounds));
     }
     this.records.add(from, to);
-    this.leftOutPoints += seen - (this.points - before);
     for (const place of left) {
       const ranges = this.leftOut.get(place) ?? new RangeSet();
       ranges.add(from, to);

@@ -27,9 +27,7 @@ interface LeasedSeries {
 export class Lease {
   readonly segment: Segment;
   readonly late: ReadonlySet<number>;
-  readonly #cut: Pick<BlockCut, "records" | "bySeries" | "leftOut" | "leftOutPoints">;
-  /** Points of the block when it was leased. */
-  readonly #all: number;
+  readonly #cut: Pick<BlockCut, "records" | "bySeries" | "leftOut">;
   /** `settled.whole` covers the records, with gaps for unsettled series. */
   #asWhole = false;
   /** Input numbers, ascending. The other columns have the same order. */
@@ -41,11 +39,11 @@ export class Lease {
   #left = 0;
 
   constructor(segment: Segment, cut: BlockCut, { inputs, places, valueStarts, late }: LeasedSeries) {
-    const { records, bySeries, leftOut, leftOutPoints } = cut;
+    const { records, bySeries, leftOut } = cut;
     this.segment = segment;
     this.late = late;
     // Without the columns of points, which the cut holds as well.
-    this.#cut = { records, bySeries, leftOut, leftOutPoints };
+    this.#cut = { records, bySeries, leftOut };
     this.#count = inputs.length;
     const order = new Uint32Array(inputs.length);
     let isAscending = true;
@@ -64,7 +62,6 @@ export class Lease {
       this.#points[i] = valueStarts[at + 1]! - valueStarts[at]!;
       this.#left += this.#points[i]!;
     }
-    this.#all = this.#left;
     if (bySeries) for (const { place, ranges } of this.parts()) segment.taken.addSeries(place, ranges);
     else segment.taken.addWhole(records, leftOut);
   }
@@ -92,12 +89,12 @@ export class Lease {
 
   /** Settles the points of these inputs. Returns their number. */
   settle(inputs: Uint32Array): number {
-    const { records, bySeries, leftOut, leftOutPoints } = this.#cut;
+    const { records, bySeries, leftOut } = this.#cut;
     const { segment } = this;
     const before = this.#left;
     const series = this.#remove(inputs);
     const points = before - this.#left;
-    segment.settledBySeries += points;
+    segment.settledPoints += points;
     if (bySeries || this.#asWhole || this.#count > this.#inputs.length / 2)
       for (const at of series) {
         const { place, ranges } = this.#part(at);
@@ -106,7 +103,6 @@ export class Lease {
     else {
       // Most series are settled: whole ranges with few gaps need less memory than many single series.
       this.#asWhole = true;
-      segment.settledBySeries -= this.#all + leftOutPoints;
       segment.settled.addWhole(records, leftOut);
       for (const { place, ranges } of this.parts()) segment.settled.removeSeries(place, ranges);
     }

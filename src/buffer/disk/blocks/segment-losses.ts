@@ -34,6 +34,7 @@ function countWhole(parts: LogParts, segment: Segment, index: SegmentIndex, rang
   const { from, to, earliest, latest } = range;
   const points = to - from - segment.settled.whole.countIn(from, to);
   segment.writeOff(from, to);
+  segment.settledPoints += points;
   report(parts, segment, index, [range], { points, from: earliest, to: latest, first: from, end: to });
 }
 
@@ -53,7 +54,7 @@ function countMixed(parts: LogParts, segment: Segment, index: SegmentIndex, know
   if (ranges.some(({ from, to }) => isLeased(segment, from, to))) return;
   const points = segment.unsettledPoints - intact;
   for (const { from, to } of ranges) segment.writeOff(from, to);
-  segment.settledBySeries = segment.points - segment.settled.whole.count - intact;
+  segment.settledPoints = segment.points - intact;
   let loss: LostSpan = { points, from: undefined, to: undefined };
   for (const { earliest: from, latest: to } of ranges) loss = joinedSpan(loss, { points: 0, from, to });
   report(parts, segment, index, ranges, loss);

@@ -136,7 +136,7 @@ export class LossCounters {
     this.#losses.set(reason, {
       reason,
       ...joinedSpan(before, { points, from, to }),
-      ...(before?.found && { found: before.found }),
+      found: before?.found,
       intervals: intervals.slice(-intervalsKept),
     });
     this.#last = end === undefined ? undefined : { reason, end };

@@ -9,7 +9,7 @@
 //   b  written, generation 41         a power cut may tear b and c: a remains
 //   c  written, generation 42         the next state, 43, goes to b
 //
-//   0  magic       8     "TFSTA2\r\n"
+//   0  magic       8     "TFSTA3\r\n"
 //   8  generation  f64   the higher one counts
 //  16  length      u32   of the payload that begins at 32
 //  20  payload CRC u32
@@ -26,7 +26,7 @@ const slotNames = ["state-a.bin", "state-b.bin", "state-c.bin"] as const;
 const headerBytes = 32;
 /** A new slot is filled to this size, so that later writes succeed on a full disk. */
 const reservedBytes = 64 * 1_024;
-const magic = Uint8Array.from([0x54, 0x46, 0x53, 0x54, 0x41, 0x32, 0x0d, 0x0a]);
+const magic = Uint8Array.from([0x54, 0x46, 0x53, 0x54, 0x41, 0x33, 0x0d, 0x0a]);
 
 export class StateFile {
   readonly #disk: Disk;
@@ -78,7 +78,7 @@ export class StateFile {
     const out = this.#out;
     out.cut();
     out.skip(headerBytes);
-    writeState(out, state);
+    bufferState.write(out, state);
     const used = out.length;
     if (used < reservedBytes) out.skip(reservedBytes - used);
     const bytes = out.written();
@@ -139,7 +139,7 @@ function readSlot(disk: Disk, path: string): { generation: number; state: Buffer
   const end = headerBytes + view.getUint32(16, true);
   if (view.getUint32(24, true) !== crc32(bytes, 0, 24) || end > bytes.length) return "damaged";
   if (view.getUint32(20, true) !== crc32(bytes, headerBytes, end)) return "damaged";
-  const state = attempt(() => readState(new ByteReader(bytes, headerBytes, end)));
+  const state = attempt(() => bufferState.read(new ByteReader(bytes, headerBytes, end)));
   return state ? { generation: view.getFloat64(8, true), state } : "damaged";
 }
 
@@ -158,13 +158,10 @@ const count: Codec<number> = {
   read: (reader) => reader.varint(),
 };
 const salt: Codec<number> = { write: (out, value) => out.u32(value), read: (reader) => reader.u32() };
-/** An integer as two counts: its positive part, then its negative part. One of them is 0. */
-const signed: Codec<number> = {
-  write(out, value) {
-    out.varint(Math.max(0, value));
-    out.varint(Math.max(0, -value));
-  },
-  read: (reader) => reader.varint() - reader.varint(),
+/** 0 stands for undefined. */
+const optionalCount: Codec<number | undefined> = {
+  write: (out, value = 0) => out.varint(value),
+  read: (reader) => reader.varint() || undefined,
 };
 /** NaN stands for undefined. */
 const time: Codec<EpochMicros | undefined> = {
@@ -189,7 +186,7 @@ function list<T>(item: Codec<T>): Codec<readonly T[]> {
   };
 }
 
-function fields<T extends object>(codecs: { readonly [Key in keyof T]: Codec<T[Key]> }): Codec<Readonly<T>> {
+function fields<T extends object>(codecs: { readonly [Key in keyof T]-?: Codec<T[Key]> }): Codec<Readonly<T>> {
   const keys = Object.keys(codecs) as (keyof T)[]; // the object has no other keys
   return {
     write(out, value) {
@@ -240,14 +237,14 @@ const segment = fields({
   name: text,
   /** Salt of the segment's header. A file that replaced the segment, or a rewritten segment, has another one. */
   salt,
-  /** Settled points in `series` minus unsettled points in `gaps`. */
-  settledBySeries: signed,
+  /** Settled points: in `whole` without `gaps`, and in `series`. */
+  settledPoints: count,
   whole: bounds,
   series,
   gaps: series,
 });
 const span = { points: count, from: time, to: time };
-const counts = fields({
+const bufferState = fields({
   /** UUID of the buffer, 32 hexadecimal digits. */
   stream: text,
   opens: count,
@@ -263,7 +260,12 @@ const counts = fields({
   duplicates: count,
   collided: count,
   losses: list(
-    fields<Omit<Loss, "found">>({ reason: text, ...span, intervals: list(fields({ number: count, ...span })) }),
+    fields<Loss>({
+      reason: text,
+      ...span,
+      found: optionalCount,
+      intervals: list(fields({ number: count, ...span })),
+    }),
   ),
   /** Leased points of dropped segments. They are lost if the process ends. */
   leased: list(fields({ reason: text, ...span })),
@@ -273,28 +275,10 @@ const counts = fields({
   /** Earliest and latest time in unsettled segments. Undefined: there are none. */
   oldest: time,
   latest: time,
+  removed,
+  /** First sequence number of each segment. */
+  starts: bounds,
 });
 
 export type SegmentState = Decoded<typeof segment>;
-export interface BufferState extends Omit<Decoded<typeof counts>, "losses"> {
-  readonly losses: readonly Loss[];
-  readonly removed: readonly RemovedRange[];
-  /** First sequence number of each segment. */
-  readonly starts: readonly number[];
-}
-
-function writeState(out: ByteWriter, state: BufferState): void {
-  counts.write(out, state);
-  for (const { found = 0 } of state.losses) out.varint(found);
-  removed.write(out, state.removed);
-  bounds.write(out, state.starts);
-}
-
-function readState(reader: ByteReader): BufferState {
-  const read = counts.read(reader);
-  const losses = read.losses.map((loss) => {
-    const found = reader.varint();
-    return found > 0 ? { ...loss, found } : loss;
-  });
-  return { ...read, losses, removed: removed.read(reader), starts: bounds.read(reader) };
-}
+export type BufferState = Decoded<typeof bufferState>;

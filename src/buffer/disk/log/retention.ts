@@ -151,8 +151,8 @@ export class CheckpointWriter {
 const bytesOf = (segments: readonly Segment[]) => segments.reduce((sum, { bytes }) => sum + bytes, 0);
 const isDone = ({ sealed, unsettledPoints }: Segment) => sealed && unsettledPoints === 0;
 
-function stateOf({ name, header, settledBySeries, settled }: Segment): SegmentState {
-  return { name, salt: header.salt, settledBySeries, ...settled.state() };
+function stateOf({ name, header, settledPoints, settled }: Segment): SegmentState {
+  return { name, salt: header.salt, settledPoints, ...settled.state() };
 }
 
 function timesOf(segments: readonly Segment[]) {

@@ -229,10 +229,12 @@ function noteHoles(
 
 function settledIn(first: number, end: number, states: readonly SegmentState[]): number {
   let points = 0;
-  for (const { name, whole, settledBySeries } of states) {
+  for (const { name, whole, settledPoints } of states) {
     const begin = parseSegmentName(name)?.first ?? -1;
-    points += new RangeSet(whole).countIn(first, end);
-    if (first <= begin && begin < end) points += settledBySeries;
+    const ranges = new RangeSet(whole);
+    points += ranges.countIn(first, end);
+    // Which numbers the points of single series have is not known: they count where the segment begins.
+    if (first <= begin && begin < end) points += settledPoints - ranges.count;
   }
   return Math.max(0, Math.min(points, end - first));
 }
@@ -275,17 +277,17 @@ function applySettled(segment: Segment, state: SegmentState, disk: Disk): void {
   const { first, endSequence } = segment;
   let isWhole = true;
   for (const coverage of [segment.settled, segment.taken]) isWhole = coverage.restore(state, first, endSequence);
-  segment.settledBySeries = state.settledBySeries;
+  segment.settledPoints = state.settledPoints;
   if (!isWhole) recount(segment, disk);
 }
 
 function recount(segment: Segment, disk: Disk): void {
-  segment.settledBySeries = 0;
+  segment.settledPoints = segment.settled.whole.count;
   if (!segment.settled.hasSeries) return;
   const index = loadIndex(disk, segment, Number.POSITIVE_INFINITY);
   using reader = new SegmentReader(disk, segment, index, true);
   const writeOff = (from: number, to: number) => segment.writeOff(from, to);
   const unsettled = unsettledInRecords(segment, index, reader, writeOff);
   for (const { from, to } of index.damage) writeOff(from, to);
-  segment.settledBySeries = segment.unsettledPoints - unsettled;
+  segment.settledPoints = segment.points - unsettled;
 }

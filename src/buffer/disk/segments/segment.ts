@@ -33,8 +33,8 @@ export class Segment {
   readonly settled = new Coverage();
   /** All points in `settled`, and the leased points. */
   readonly taken = new Coverage();
-  /** Points settled by single series outside of `settled.whole`, minus those in its gaps. */
-  settledBySeries = 0;
+  /** How many points `settled` covers. Its ranges alone do not say it: only the records know the points of a series. */
+  settledPoints = 0;
   /** Input numbers by place in the dictionary, kept while `isTaken` may need them without the index in memory. */
   numbers: readonly number[] | undefined;
   blocksOut = 0;
@@ -58,7 +58,7 @@ export class Segment {
   }
 
   get unsettledPoints(): number {
-    return this.points - this.settled.whole.count - this.settledBySeries;
+    return this.points - this.settledPoints;
   }
 
   /** The compactor has replaced the file: it now contains only the points that were unsettled. */
@@ -72,16 +72,16 @@ export class Segment {
     this.settled.clear();
     this.taken.clear();
     this.numbers = undefined;
-    this.settledBySeries = 0;
+    this.settledPoints = 0;
   }
 
   /** Marks all points as settled. The caller counts them. */
   settleAll(): void {
     this.writeOff(this.first, this.endSequence);
-    this.settledBySeries = 0;
+    this.settledPoints = this.points;
   }
 
-  /** Marks these points as settled. The caller counts them. */
+  /** Marks these points as settled. The caller counts them, also in `settledPoints`. */
   writeOff(from: number, to: number): void {
     for (const coverage of [this.settled, this.taken]) coverage.addWhole(new RangeSet([from, to]));
   }
@@ -89,9 +89,7 @@ export class Segment {
   /** Replaces series by one whole range if all points up to the last settled one are settled. */
   joinSettled(): void {
     const { settled, first } = this;
-    if (!settled.hasSeries || settled.whole.count + this.settledBySeries !== settled.end - first) return;
-    this.writeOff(first, settled.end);
-    this.settledBySeries = 0;
+    if (settled.hasSeries && this.settledPoints === settled.end - first) this.writeOff(first, settled.end);
   }
 
   extend(points: number, from: number, to: number): void {

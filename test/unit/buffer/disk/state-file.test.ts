@@ -22,7 +22,7 @@ const stateOf = (settled: number): BufferState => ({
   segments: Array.from({ length: 200 }, (_, i) => ({
     name: `seg-${i}`,
     salt: settled * 1_000 + i,
-    settledBySeries: 0,
+    settledPoints: 0,
     whole: [settled],
     series: [],
     gaps: [],
