@@ -14,7 +14,7 @@ interface DenseSource {
 }
 
 /** Maximum bytes of a decompressed record: a point takes less than 24 bytes. */
-export const maxOutputLength = 2 ** 21;
+const maxOutputLength = 2 ** 21;
 /** Node refuses smaller output buffers. */
 const minChunk = 64;
 

@@ -5,7 +5,7 @@
 //    4  type          u8    1 points, 2 seal, 3 dictionary
 //    5  flags         u8    bit 0: optional, a reader that does not know the type may skip it
 //                           bit 1: late, its points may replace points stored before
-//    6  version       u16   of the payload's layout: 1; points also 2 (older) and 3, both compressed with zstd
+//    6  version       u16   of the payload's layout: 1; points of cold segments 3, compressed with zstd
 //    8  length        u32   of the payload, without its padding of zeros to a multiple of 8
 //   12  points        u32   how many points are lost if the payload is damaged
 //   16  sequence      f64   number of the first point since the buffer was created; gaps reveal missing points
@@ -14,12 +14,11 @@
 //   44  payload CRC   u32   over the payload and its padding
 //   48  group offset  u32   offset of this record in the write that it was a part of
 //   52  header CRC    u32   over bytes 0 to 51
-import { zstdDecompressSync } from "node:zlib";
 import type { InputId } from "../../../core/point.ts";
 import { ByteReader, type ByteWriter, copied, crc32 } from "../files/bytes.ts";
 import { readColumns, type SeriesSorter, type SeriesVisitor, writeColumns } from "./columns.ts";
 import { writeDenseColumns } from "./dense-choice.ts";
-import { maxOutputLength, readDenseColumns } from "./dense-reader.ts";
+import { readDenseColumns } from "./dense-reader.ts";
 import type { InputTable, PointColumns } from "./input-table.ts";
 
 export const recordHeaderBytes = 56;
@@ -116,22 +115,15 @@ export function isPayloadWhole(bytes: Uint8Array, at: number, header: RecordHead
 }
 
 export function isKnown(header: RecordHeader): boolean {
-  return header.version === 1 ? header.type >= 1 && header.type <= 3 : header.version <= 3 && header.type === 1;
+  return header.version === 1 ? header.type >= 1 && header.type <= 3 : header.version === 3 && header.type === 1;
 }
 
-/**
- * Calls `visit` for each series of the record at `at`, whose checksum is valid. Payload versions: 1 hot records, 3 cold
- * records, 2 older cold records, compressed as a whole.
- */
+/** Calls `visit` for each series of the record at `at`, whose checksum is valid and whose version is known. */
 export function readPoints(bytes: Uint8Array, at: number, header: RecordHeader, visit: SeriesVisitor): void {
   const start = at + recordHeaderBytes;
-  const end = start + header.length;
-  if (header.version === 3) readDenseColumns(new ByteReader(bytes, start, end), header.from, visit);
-  else if (header.version === 1) readColumns(new ByteReader(bytes, start, end), header.from, visit);
-  else {
-    const columns = zstdDecompressSync(bytes.subarray(start, end), { maxOutputLength });
-    readColumns(new ByteReader(columns), header.from, visit);
-  }
+  const payload = new ByteReader(bytes, start, start + header.length);
+  if (header.version === 3) readDenseColumns(payload, header.from, visit);
+  else readColumns(payload, header.from, visit);
 }
 
 // Encodes points as records of one segment, together with the Input IDs that they need. A new Input ID is written

@@ -175,8 +175,8 @@ export class KeptFile {
     return true;
   }
 
-  /** Reads the lines before the first damaged one. */
-  #read(): { content: Content | undefined; named: NamedInput[]; end: number | undefined } {
+  /** Reads the lines before the first damaged one, which ends at `end`. */
+  #read(): { content: Content | undefined; named: NamedInput[]; end: number } {
     const { disk, folder } = this.#options;
     let content: Content | undefined;
     const named: NamedInput[] = [];
@@ -185,15 +185,14 @@ export class KeptFile {
       const bytes = withRetries(() => readFile(disk, `${folder}/${keptFileName}`));
       while (end < bytes.length) {
         const next = bytes.indexOf(newline, end);
-        const line = bytes.subarray(end, next < 0 ? bytes.length : next);
+        if (next < 0) break;
+        const line = bytes.subarray(end, next);
         const json = line.subarray(9);
         if (new TextDecoder().decode(line.subarray(0, 8)) !== crc32Text(json)) break;
         const value: unknown = JSON.parse(new TextDecoder().decode(json));
         // The checksum proves that this buffer wrote the value.
         if (content) named.push(value as NamedInput);
         else content = value as Content;
-        // An earlier version wrote no newline: nothing can be appended to its file.
-        if (next < 0) return { content, named, end: undefined };
         end = next + 1;
       }
     } catch (error) {

@@ -1,11 +1,9 @@
-import { zstdCompressSync } from "node:zlib";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { ByteReader, ByteWriter } from "../../../../src/buffer/disk/files/bytes.ts";
-import { SeriesSorter, writeColumns } from "../../../../src/buffer/disk/format/columns.ts";
+import { SeriesSorter } from "../../../../src/buffer/disk/format/columns.ts";
 import { dictionaryOf, writeDenseColumns } from "../../../../src/buffer/disk/format/dense-choice.ts";
 import { readDenseColumns } from "../../../../src/buffer/disk/format/dense-reader.ts";
-import { type RecordHeader, readPoints, recordHeaderBytes } from "../../../../src/buffer/disk/format/record.ts";
 import { runs } from "../../../support/property.ts";
 import { seeded } from "../../../support/runtime.ts";
 
@@ -166,17 +164,4 @@ test("damaged bytes are refused or give other values, but never more points", ()
     }),
     runs(500),
   );
-});
-
-test("a cold record of the previous version can be read", () => {
-  const values = Float64Array.from({ length: 100 }, (_, i) => i / 10);
-  const columns = new ByteWriter();
-  writeColumns(columns, sorted([values]), start);
-  const payload = zstdCompressSync(columns.written());
-  const bytes = new Uint8Array(recordHeaderBytes + payload.length);
-  bytes.set(payload, recordHeaderBytes);
-  const header = { version: 2, length: payload.length, from: start } as RecordHeader;
-  const read: number[] = [];
-  readPoints(bytes, 0, header, (_, __, found) => read.push(...found));
-  expect(read).toEqual([...values]);
 });
