@@ -119,7 +119,7 @@ export const documentedLimits: readonly DocumentedLimit[] = [
   scaling(["came in 500 ms", "buffer/jetstream/forwarder", "const gatherMs = 500;"]),
   scaling(["forecasts 1.8 bytes a point", "cli/configure/check", "const streamBytes = 1.8;"]),
   scaling(["at the latest a minute", "agent/upkeep/cluster-delivery", "const adaptEveryMs = 60_000;"]),
-  scaling(["less than twice the age", "cluster/connection/nats-stream", "2 * oldestMs < options.maxAge"]),
+  scaling(["less than twice the age", "cluster/connection/nats-jetstream", "2 * oldestMs < options.maxAge"]),
   scaling(["to all others every 2 s", "cluster/members/membership", "const beatMs = 2_000;"]),
   scaling(["after 15 s without an answer", "cluster/cluster", "const leaderlessMs = 15_000;"]),
   scaling(["2.10.23 or later", "cli/configure/check-online", 'const oldestServer = "2.10.23";']),

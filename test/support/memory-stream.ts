@@ -4,6 +4,10 @@
 import type { PointStream, StreamMessage, StreamState } from "../../src/cluster/connection/jetstream.ts";
 import { AgentError } from "../../src/core/errors.ts";
 
+interface StoredMessage extends StreamMessage {
+  readonly subject: string;
+}
+
 export interface MemoryStream extends PointStream {
   /**
    * Each call awaits it, with its name; it may reject. A rejection in `after` is like a lost answer: the call took
@@ -12,7 +16,7 @@ export interface MemoryStream extends PointStream {
   before: (call: string) => Promise<void> | void;
   after: (call: string) => Promise<void> | void;
   maxBytes: number;
-  readonly messages: readonly StreamMessage[];
+  readonly messages: readonly StoredMessage[];
   /** Deletes the stream, as an operator may. */
   delete(): void;
   /** Loses the last `count` messages and changes the leader, as when a quorum of servers loses unsynced data. */
@@ -29,7 +33,7 @@ export function memoryStream(): MemoryStream {
   let exists = false;
   let first = 1;
   let last = 0;
-  let messages: StreamMessage[] = [];
+  let messages: StoredMessage[] = [];
   const ids = new Map<string, number>();
   async function around<T>(call: string, effect: () => T): Promise<T> {
     await stream.before(call);

@@ -1,7 +1,7 @@
 // The stream and the state of the cluster on real servers.
-import { natsBucket } from "../../src/cluster/connection/nats-bucket.ts";
+
 import { NatsLink } from "../../src/cluster/connection/nats-connection.ts";
-import { natsStream } from "../../src/cluster/connection/nats-stream.ts";
+import { natsBucket, natsStream } from "../../src/cluster/connection/nats-jetstream.ts";
 import { clusterOptions } from "../../src/cluster/connection/options.ts";
 import { openNatsServers } from "./nats-servers.ts";
 import { testRuntime } from "./runtime.ts";

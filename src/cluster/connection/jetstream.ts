@@ -5,7 +5,6 @@ import { attempt } from "../../lib/flow/attempt.ts";
 export interface StreamMessage {
   /** Ascends. A sequence is not reused unless the stream was deleted or lost data. */
   readonly sequence: number;
-  readonly subject: string;
   readonly data: Uint8Array;
 }
 

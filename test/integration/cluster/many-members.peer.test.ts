@@ -1,7 +1,7 @@
 // As many members as a large plant has, on real servers.
 import { expect, test } from "vitest";
-import { natsBucket } from "../../../src/cluster/connection/nats-bucket.ts";
 import { NatsLink } from "../../../src/cluster/connection/nats-connection.ts";
+import { natsBucket } from "../../../src/cluster/connection/nats-jetstream.ts";
 import { natsHeartbeats } from "../../../src/cluster/connection/nats-requests.ts";
 import { clusterOptions } from "../../../src/cluster/connection/options.ts";
 import { Membership } from "../../../src/cluster/members/membership.ts";

@@ -5,7 +5,7 @@ import { openDiskBuffer } from "../../../src/buffer/disk/disk-buffer.ts";
 import { bufferOptions } from "../../../src/buffer/disk/options.ts";
 import { clusterBuckets } from "../../../src/cluster/cluster.ts";
 import { NatsLink } from "../../../src/cluster/connection/nats-connection.ts";
-import { natsStream } from "../../../src/cluster/connection/nats-stream.ts";
+import { natsStream } from "../../../src/cluster/connection/nats-jetstream.ts";
 import { clusterOptions } from "../../../src/cluster/connection/options.ts";
 import { serviceOptions } from "../../../src/upload/client/options.ts";
 import { inProcess } from "../../support/disk-store.ts";

@@ -1,7 +1,7 @@
 // Faults of three real servers: no point is lost, and almost none is delivered twice.
 import { expect, test } from "vitest";
 import { NatsLink } from "../../../src/cluster/connection/nats-connection.ts";
-import { natsStream } from "../../../src/cluster/connection/nats-stream.ts";
+import { natsStream } from "../../../src/cluster/connection/nats-jetstream.ts";
 import { clusterOptions } from "../../../src/cluster/connection/options.ts";
 import { eventually } from "../../support/eventually.ts";
 import { natsWorld } from "../../support/nats-world.ts";

@@ -2,7 +2,7 @@
 // administrator has made with other settings gets those that delivery needs.
 import type { StreamConfig } from "@nats-io/jetstream";
 import { expect, test } from "vitest";
-import { natsStream } from "../../../src/cluster/connection/nats-stream.ts";
+import { natsStream } from "../../../src/cluster/connection/nats-jetstream.ts";
 import { eventually } from "../../support/eventually.ts";
 import { natsWorld } from "../../support/nats-world.ts";
 import { openReader } from "../../support/stream-place.ts";

@@ -288,7 +288,7 @@ export const clusterAblations: readonly Ablation[] = [
   },
   {
     safeguard: "the settings that delivery needs, in a stream that others have made",
-    file: "cluster/connection/nats-stream.ts",
+    file: "cluster/connection/nats-jetstream.ts",
     code: "            ...needed,\n            ...retention,\n",
     without: "",
     test: "unit/cluster/nats-stream.test.ts",

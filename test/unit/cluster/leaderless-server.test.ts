@@ -1,8 +1,8 @@
 // An agent at a server that reaches no leader. `integration/cluster` tests the same on real servers.
 import { expect, test } from "vitest";
 import { JoinedCluster } from "../../../src/cluster/cluster.ts";
-import { natsBucket } from "../../../src/cluster/connection/nats-bucket.ts";
 import { NatsLink } from "../../../src/cluster/connection/nats-connection.ts";
+import { natsBucket } from "../../../src/cluster/connection/nats-jetstream.ts";
 import { clusterOptions } from "../../../src/cluster/connection/options.ts";
 import { eventually } from "../../support/eventually.ts";
 import { hurriedClock } from "../../support/hurried-clock.ts";

@@ -1,7 +1,7 @@
 // Reads of the shared stream while replicas differ. `integration/cluster` tests the same on real servers.
 import { expect, test } from "vitest";
 import type { NatsClient } from "../../../src/cluster/connection/nats-connection.ts";
-import { natsStream } from "../../../src/cluster/connection/nats-stream.ts";
+import { natsStream } from "../../../src/cluster/connection/nats-jetstream.ts";
 
 const options = { replicas: 3, maxSize: 2 ** 30, maxAge: 60_000 } as const;
 
