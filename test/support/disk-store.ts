@@ -4,7 +4,7 @@ import type { FolderLock } from "../../src/buffer/disk/files/lock.ts";
 import type { PointColumns } from "../../src/buffer/disk/format/input-table.ts";
 import { Store } from "../../src/buffer/disk/log/store.ts";
 import type { StoreOptions } from "../../src/buffer/disk/segments/segment.ts";
-import { StoreServer } from "../../src/buffer/disk/worker/store-server.ts";
+import { openStoreServer } from "../../src/buffer/disk/worker/store-server.ts";
 import type { OpenPort } from "../../src/buffer/disk/worker/worker-port.ts";
 import { AgentError } from "../../src/core/errors.ts";
 import type { InputId } from "../../src/core/point.ts";
@@ -125,7 +125,7 @@ export function inProcess(
   return async (start) => {
     const random = seeded(7 + opened++);
     let failure: AgentError | undefined;
-    const server = new StoreServer(start, {
+    const server = openStoreServer(start, {
       disk,
       random32: () => Math.floor(random() * 2 ** 32),
       lock,

@@ -15,7 +15,7 @@ import type { Runtime } from "../../core/runtime.ts";
 import { deadline } from "../../lib/flow/abort.ts";
 import { BackOff } from "../../lib/flow/repeat.ts";
 import { KeptTail } from "./kept-tail.ts";
-import { NodeFrames } from "./node-frames.ts";
+import { checkEveryMs, NodeFrames } from "./node-frames.ts";
 import { UnkeptFrames } from "./settled-frames.ts";
 import { encodeFrame, maxFrameBytes, maxFramePoints } from "./stream-frame.ts";
 import { PublishedNames } from "./stream-names.ts";
@@ -56,7 +56,6 @@ export interface ForwarderStatus {
 const gatherMs = 500;
 /** Maximum points of a live block. */
 const livePoints = 16_384;
-const checkEveryMs = 10_000;
 const retry = { minMs: 250, maxMs: 5_000 } as const;
 
 export class Forwarder {

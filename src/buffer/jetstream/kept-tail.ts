@@ -11,7 +11,7 @@ import type { Clock } from "../../core/runtime.ts";
 import { syncName } from "../../lib/files/atomic-file.ts";
 import { ByteReader, ByteWriter, crc32 } from "../disk/files/bytes.ts";
 import type { UnkeptFrame } from "./settled-frames.ts";
-import { decodeFrame, decodeFrameHeader, type FrameHeader } from "./stream-frame.ts";
+import { decodeFrame, decodeFrameHeader, type FrameHeader, frameKey } from "./stream-frame.ts";
 
 const fileBytes = 8 * 2 ** 20;
 const fileMs = 60_000;
@@ -41,8 +41,6 @@ export interface KeptTailOptions {
   /** Called with the reason if a file of an earlier start cannot be read. Its frames are not kept any more. */
   readonly unreadable: (reason: string) => void;
 }
-
-const nameOf = ({ node, epoch, number }: FrameHeader) => `${node}\n${epoch}\n${number}`;
 
 export class KeptTail implements AsyncDisposable {
   readonly #options: KeptTailOptions;
@@ -109,14 +107,12 @@ export class KeptTail implements AsyncDisposable {
 
   /** Reads a frame. Rejects as the disk does, or if the frame is damaged. */
   async read({ header }: KeptFrame): Promise<Uint8Array> {
-    const place = this.#places.get(nameOf(header))!;
+    const place = this.#places.get(frameKey(header))!;
     await using file = await open(this.#path(place.file));
     const { buffer } = await file.read(Buffer.alloc(place.bytes), 0, place.bytes, place.offset);
-    const reader = recordAt(buffer, 0);
-    if (!reader) throw new Error(`${this.#path(place.file)} is damaged`);
-    reader.f64();
-    reader.text();
-    return reader.raw(reader.left);
+    const record = recordAt(buffer, 0);
+    if (!record) throw new Error(`${this.#path(place.file)} is damaged`);
+    return record.frame;
   }
 
   /**
@@ -176,7 +172,7 @@ export class KeptTail implements AsyncDisposable {
   }
 
   #note(frame: Omit<KeptFrame, "isSettled">, file: number, offset: number, bytes: number): void {
-    const name = nameOf(frame.header);
+    const name = frameKey(frame.header);
     this.#bytes += bytes - (this.#places.get(name)?.bytes ?? 0);
     // A republished frame keeps its position in the order.
     this.#places.set(name, { ...frame, file, offset, bytes, since: this.#clock.monotonic(), isSettled: false });
@@ -211,28 +207,22 @@ export class KeptTail implements AsyncDisposable {
       this.#options.unreadable(reasonOf(error));
       return;
     }
-    for (let at = 0; ; ) {
-      const reader = recordAt(bytes, at);
-      if (!reader) break;
-      const length = reader.left + headBytes;
-      const frame = {
-        sequence: reader.f64(),
-        created: reader.text(),
-        header: decodeFrameHeader(reader.raw(reader.left)),
-      };
-      this.#note(frame, number, at, length);
-      at += length;
+    for (let at = 0, record = recordAt(bytes, 0); record; at += record.bytes, record = recordAt(bytes, at)) {
+      const { sequence, created, frame } = record;
+      this.#note({ sequence, created, header: decodeFrameHeader(frame) }, number, at, record.bytes);
     }
   }
 }
 
-/** The payload of the record at `at`. Undefined: there is no intact one. */
-function recordAt(bytes: Uint8Array, at: number): ByteReader | undefined {
+/** The record at `at`, which has `bytes` in the file. Undefined: there is no intact one. */
+function recordAt(bytes: Uint8Array, at: number) {
   if (bytes.length - at < headBytes) return undefined;
   const head = new ByteReader(bytes, at);
   const length = head.u32();
   const checksum = head.u32();
   const start = at + headBytes;
   if (length > bytes.length - start || crc32(bytes, start, start + length) !== checksum) return undefined;
-  return new ByteReader(bytes, start, start + length);
+  const payload = new ByteReader(bytes, start, start + length);
+  const [sequence, created] = [payload.f64(), payload.text()];
+  return { sequence, created, frame: payload.raw(payload.left), bytes: headBytes + length };
 }

@@ -30,7 +30,8 @@ export interface NodeFramesParts {
   readonly unkept: UnkeptFrames;
 }
 
-const checkEveryMs = 10_000;
+/** Interval of looking for frames that the cluster has lost. */
+export const checkEveryMs = 10_000;
 
 export class NodeFrames {
   /** Latest time of a published point. */

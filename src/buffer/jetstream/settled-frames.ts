@@ -197,7 +197,8 @@ const run = z.object({
   from: z.number(),
   to: z.number(),
 });
-const interval = z.object({ number: z.int(), points: z.int(), from: z.number(), to: z.number() });
+const time = z.number().transform(epochMicros);
+const interval = z.object({ number: z.int(), points: z.int(), from: time, to: time });
 const content = z.object({ runs: z.array(run), lostPoints: z.int(), intervals: z.array(interval) });
 
 export interface UnkeptFrame {
@@ -227,15 +228,8 @@ export class UnkeptFrames {
   /** Undefined: nothing was lost yet. */
   get loss(): Loss | undefined {
     if (this.#lostPoints === 0) return undefined;
-    const intervals = this.#intervals.map(({ number, points, from, to }) => ({
-      number,
-      points,
-      from: epochMicros(from),
-      to: epochMicros(to),
-    }));
-    const { from } = intervals[0] ?? {};
-    const { to } = intervals.at(-1) ?? {};
-    return { reason: "cluster", points: this.#lostPoints, from, to, intervals };
+    const [from, to] = [this.#intervals[0]?.from, this.#intervals.at(-1)?.to];
+    return { reason: "cluster", points: this.#lostPoints, from, to, intervals: this.#intervals };
   }
 
   /** Resolves once stored. Rejects as the disk does. */
@@ -275,7 +269,8 @@ export class UnkeptFrames {
       if (points > 0) {
         lost += points;
         const number = (this.#intervals.at(-1)?.number ?? 0) + 1;
-        this.#intervals = [...this.#intervals, { number, points, from: one.from, to: one.to }].slice(-keptIntervals);
+        const added = { number, points, from: epochMicros(one.from), to: epochMicros(one.to) };
+        this.#intervals = [...this.#intervals, added].slice(-keptIntervals);
       }
       return false;
     });

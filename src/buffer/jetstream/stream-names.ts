@@ -3,13 +3,13 @@
 // node also keeps the names in a file. If the servers lose the bucket while the node is off, it stores them again for the
 // frames of its kept tail.
 import { randomBytes } from "node:crypto";
-import { readFile } from "node:fs/promises";
 import { zstdCompressSync, zstdDecompressSync } from "node:zlib";
+import { z } from "zod";
 import { type KeyBucket, type KeyEntry, keyToken, type PointStream } from "../../cluster/connection/jetstream.ts";
 import { AgentError } from "../../core/errors.ts";
-import type { InputId } from "../../core/point.ts";
+import { type InputId, isInputId } from "../../core/point.ts";
 import type { Clock } from "../../core/runtime.ts";
-import { writeAtomically } from "../../lib/files/atomic-file.ts";
+import { readStateFile, writeStateFile } from "../../lib/files/state-file.ts";
 import { RangeSet } from "../disk/counters/ranges.ts";
 import { InputTable } from "../disk/format/input-table.ts";
 import type { FrameHeader } from "./stream-frame.ts";
@@ -21,6 +21,12 @@ const missingMs = 10_000;
 
 export const subjectOf = ({ subject }: Pick<PointStream, "subject">, node: string) => `${subject}.${keyToken(node)}`;
 const prefixOf = (node: string, dictionary: string) => `names.${keyToken(node)}.${dictionary}.`;
+
+const savedNames = z.object({
+  dictionary: z.string(),
+  names: z.array(z.custom<InputId>((name) => typeof name === "string" && isInputId(name))),
+});
+type SavedNames = z.output<typeof savedNames>;
 
 /** Joins the names of the parts from number 0 on. A part may repeat the last names of the part before. */
 function chainOf(entries: readonly KeyEntry[]): InputId[] {
@@ -55,7 +61,7 @@ export class PublishedNames {
   }
 
   async open(): Promise<void> {
-    const own = await savedNames(this.#path);
+    const own = await readStateFile(this.#path, savedNames);
     const { dictionary, names } = own ?? (await this.#longest());
     this.dictionary = dictionary;
     this.#table = new InputTable();
@@ -88,7 +94,7 @@ export class PublishedNames {
   }
 
   async #save(): Promise<void> {
-    await writeAtomically(this.#path, JSON.stringify({ dictionary: this.dictionary, names: this.#table.since(0) }));
+    await writeStateFile(this.#path, { dictionary: this.dictionary, names: this.#table.since(0) });
     this.#saved = this.#table.size;
   }
 
@@ -128,22 +134,6 @@ export class PublishedNames {
       [this.#stored, this.#part] = [0, { first: 0 }];
       await this.#save();
     }
-  }
-}
-
-interface SavedNames {
-  readonly dictionary: string;
-  readonly names: readonly InputId[];
-}
-
-/** Undefined: the file is missing or damaged. */
-async function savedNames(path: string): Promise<SavedNames | undefined> {
-  try {
-    const saved: unknown = JSON.parse(await readFile(path, "utf8"));
-    // The cast is safe: only `PublishedNames` writes these names.
-    return saved as SavedNames;
-  } catch {
-    return undefined;
   }
 }
 

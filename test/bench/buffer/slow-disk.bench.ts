@@ -5,7 +5,7 @@ import { monitorEventLoopDelay } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openDiskBuffer } from "../../../src/buffer/disk/disk-buffer.ts";
 import { bufferOptions } from "../../../src/buffer/disk/options.ts";
-import { openWorkerPort, startLogWorker } from "../../../src/buffer/disk/worker/worker-port.ts";
+import { startLogWorker, workerPorts } from "../../../src/buffer/disk/worker/worker-port.ts";
 import { epochMicros, type InputId } from "../../../src/core/point.ts";
 import { testRuntime } from "../../support/runtime.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
@@ -18,7 +18,7 @@ const config = bufferOptions.parse({ reserveFreeDisk: "0" });
 const worker = new URL("../../support/slow-disk-worker.ts", import.meta.url);
 const options = { directory: home.file("buffer"), integration: "bench", config };
 const buffer = await openDiskBuffer(options, testRuntime(), never, (start, signal) =>
-  openWorkerPort(start, signal, startLogWorker(worker)),
+  workerPorts(startLogWorker(worker))(start, signal),
 );
 
 const delay = monitorEventLoopDelay({ resolution: 5 });

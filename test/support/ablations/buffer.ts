@@ -180,7 +180,7 @@ export const bufferAblations: readonly Ablation[] = [
   {
     safeguard: "using a read-only disk under a shared lock",
     file: "buffer/disk/worker/store-server.ts",
-    code: "this.#lock.exclusive ? environment.disk : readOnlyDisk(environment.disk)",
+    code: "lock.exclusive ? environment.disk : readOnlyDisk(environment.disk)",
     without: "environment.disk",
     test: "unit/buffer/disk/lock.test.ts",
   },

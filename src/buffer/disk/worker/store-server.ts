@@ -3,7 +3,7 @@ import { parentPort } from "node:worker_threads";
 import { AgentError, reasonOf } from "../../../core/errors.ts";
 import type { InputId } from "../../../core/point.ts";
 import { RateLimit } from "../../../lib/flow/rate-limited-log.ts";
-import type { LeasedBlock, Taken } from "../blocks/block-cut.ts";
+import type { LeasedBlock } from "../blocks/block-cut.ts";
 import { type Disk, diskErrorCode, type Note, readOnlyDisk } from "../files/disk.ts";
 import type { FolderLock } from "../files/lock.ts";
 import { keepSameTime } from "../format/input-table.ts";
@@ -19,163 +19,153 @@ export interface ServerEnvironment extends Omit<LogEnvironment, "note"> {
 /** Errors that mean that this process may not write to the folder, not that the disk is full or broken. */
 const unwritable = new Set(["EACCES", "EPERM", "EROFS", "ENOTDIR", "EEXIST", "ERR_SQLITE_ERROR"]);
 
-export class StoreServer {
+/** `handle` throws if the folder must be opened again by another server; this one is unusable then. */
+export interface StoreServer {
   readonly opened: StoreOpened;
-  #store: Store | undefined;
-  #lock: FolderLock | undefined;
-  readonly #folder: string;
-  /** True if another folder or none is at the path: nothing is written then. */
-  #isUnmounted = false;
-  readonly #limit = new RateLimit();
-  #notes: Note[] = [];
-  #now = 0;
-  #inputsSent = 0;
-  #more = false;
-  #unread = false;
+  handle(request: StoreRequest): StoreReply;
+}
+
+export function openStoreServer({ options, now, again }: StoreStart, environment: ServerEnvironment): StoreServer {
+  const { folder } = options;
+  const unmountedMessage = `${folder} is gone, or an empty folder has its place`;
+  const limit = new RateLimit();
   /** The store's input number by the main thread's input number. */
-  readonly #numbers: number[] = [];
-
-  constructor({ options, now, again }: StoreStart, environment: ServerEnvironment) {
-    this.#now = now.monotonic;
-    this.#folder = options.folder;
-    const error = this.#guard(() => {
-      // An empty folder may be an unmounted volume's mount point: the volume would later hide a new buffer.
-      if (again && isEmpty(environment.disk, options.folder))
-        throw new AgentError("BUFFER_UNAVAILABLE", this.#unmountedMessage);
-      environment.disk.makeFolder(options.folder);
-      this.#lock = environment.lock(options.folder);
-      const disk = this.#lock.exclusive ? environment.disk : readOnlyDisk(environment.disk);
-      const note = (level: Note["level"], fields: Note["fields"], message: string) => {
-        const admitted = this.#limit.admit(message, { part: "buffer", ...fields }, this.#now);
-        if (admitted) this.#notes.push({ level, fields: admitted, message });
-      };
-      this.#store = new Store(options, { ...environment, disk, note }, now);
-    }, options.folder);
-    if (error) this.#lock?.[Symbol.dispose]();
-    this.opened = { ...this.#reply(error), foreign: this.#store?.foreign };
-  }
-
-  /** Throws if the folder must be opened again by another server; this one is unusable then. */
-  handle(request: StoreRequest): StoreReply {
-    this.#checkLock(request);
-    let taken: Taken | undefined;
-    this.#more = false;
-    this.#unread = false;
-    this.#now = request.now.monotonic;
-    const error = this.#guard(() => {
-      if (!this.#store) throw new AgentError("BUFFER_UNAVAILABLE", "the buffer is closed");
-      taken = this.#isUnmounted ? this.#runUnmounted(this.#store, request) : this.#run(this.#store, request);
-    }, "");
-    return { ...this.#reply(error), ...taken, more: this.#more, unread: this.#unread };
-  }
+  const numbers: number[] = [];
+  let store: Store | undefined;
+  let lock: FolderLock | undefined;
+  /** True if another folder or none is at the path: nothing is written then. */
+  let isUnmounted = false;
+  let notes: Note[] = [];
+  let time = now.monotonic;
+  let inputsSent = 0;
 
   /** Checks the lock. If it was lost, another process may have written since, so the state in memory is invalid. */
-  #checkLock({ kind }: StoreRequest): void {
+  function checkLock({ kind }: StoreRequest): void {
     // Settlements are applied in memory even if the folder is gone, so that the service's answer is not lost.
-    if (kind === "settle") this.#isUnmounted = this.#lock?.state() !== "held";
+    if (kind === "settle") isUnmounted = lock?.state() !== "held";
     if (kind !== "append" && kind !== "tick" && kind !== "close") return;
-    const state = this.#lock?.state();
-    this.#isUnmounted = state === "unmounted";
+    const state = lock?.state();
+    isUnmounted = state === "unmounted";
     if (state !== "stale") return;
-    this.#leave();
+    leave();
     throw new AgentError("BUFFER_UNAVAILABLE", "the lock of the folder was lost: the folder is opened again");
   }
 
-  #runUnmounted(store: Store, request: StoreRequest): Taken | undefined {
+  function runUnmounted(open: Store, request: StoreRequest): Partial<StoreReply> | undefined {
     const { kind } = request;
     if (kind === "append") {
       // Learn the names even now: a name is sent only once, and later groups use its number.
-      this.#learn(store, request.newInputs);
-      throw new AgentError("BUFFER_UNAVAILABLE", this.#unmountedMessage);
+      learn(open, request.newInputs);
+      throw new AgentError("BUFFER_UNAVAILABLE", unmountedMessage);
     }
-    if (kind === "settle") store.settle(request.done, false);
-    if (kind === "take" || kind === "release") return this.#run(store, request);
-    if (kind === "close") this.#leave();
+    if (kind === "settle") open.settle(request.done, false);
+    if (kind === "take" || kind === "release") return run(open, request);
+    if (kind === "close") leave();
     return undefined;
   }
 
-  #run(store: Store, request: StoreRequest): Taken | undefined {
-    const { kind, now } = request;
-    switch (kind) {
+  function run(open: Store, request: StoreRequest): Partial<StoreReply> | undefined {
+    switch (request.kind) {
       case "append": {
-        this.#learn(store, request.newInputs);
+        learn(open, request.newInputs);
         const { inputs, count } = request.group;
         for (let i = 0; i < count; i++) {
           const given = inputs[i]!;
           const mode = given >= keepSameTime ? keepSameTime : 0;
-          const number = this.#numbers[given - mode];
+          const number = numbers[given - mode];
           // Otherwise the point would be stored under a wrong name.
           if (number === undefined) throw new RangeError("an input without a name");
           inputs[i] = number + mode;
         }
-        store.append(request.group, now);
+        open.append(request.group, request.now);
         return undefined;
       }
       case "take": {
         const { lane, maxPoints, enough, inputs, except, from } = request;
-        const numbers = (of: readonly InputId[] | undefined) =>
-          of && new Set(of.map((input) => store.inputs.numberOf(input)));
-        return store.take({ lane, maxPoints, enough, inputs: numbers(inputs), except: numbers(except), from });
+        const numbersOf = (of: readonly InputId[] | undefined) =>
+          of && new Set(of.map((input) => open.inputs.numberOf(input)));
+        return open.take({ lane, maxPoints, enough, inputs: numbersOf(inputs), except: numbersOf(except), from });
       }
       case "settle":
-        store.settle(request.done);
+        open.settle(request.done);
         return undefined;
       case "release":
-        if (request.blocks === "all") store.releaseAll();
-        else store.release(request.blocks);
+        if (request.blocks === "all") open.releaseAll();
+        else open.release(request.blocks);
         return undefined;
       case "tick":
-        store.tick(now);
-        this.#unread = store.isUnread;
-        this.#more = store.work(now);
-        return undefined;
+        open.tick(request.now);
+        return { unread: open.isUnread, more: open.work(request.now) };
       case "work":
-        this.#more = store.work(now);
-        return undefined;
+        return { more: open.work(request.now) };
       case "close":
-        store.close(now);
-        this.#leave();
+        open.close(request.now);
+        leave();
         return undefined;
     }
   }
 
-  #learn(store: Store, newInputs: readonly InputId[]): void {
-    for (const input of newInputs) this.#numbers.push(store.inputs.numberOf(input));
+  function learn(open: Store, newInputs: readonly InputId[]): void {
+    for (const input of newInputs) numbers.push(open.inputs.numberOf(input));
   }
 
-  #leave(): void {
-    this.#store = undefined;
-    this.#lock?.[Symbol.dispose]();
-    this.#lock = undefined;
+  function leave(): void {
+    store = undefined;
+    lock?.[Symbol.dispose]();
+    lock = undefined;
   }
 
-  get #unmountedMessage(): string {
-    return `${this.#folder} is gone, or an empty folder has its place`;
+  function reply(error: StoreReply["error"]): StoreReply {
+    const newInputs: readonly InputId[] = store?.inputs.since(inputsSent) ?? [];
+    inputsSent += newInputs.length;
+    const stored = store?.stats();
+    const stats = stored && isUnmounted ? { ...stored, degraded: unmountedMessage } : stored;
+    const noted = notes;
+    notes = [];
+    return { error, block: undefined, resumeAt: undefined, newInputs, stats, notes: noted, more: false, unread: false };
   }
 
-  #guard(action: () => void, folder: string): StoreReply["error"] {
-    try {
-      action();
-      return undefined;
-    } catch (error) {
-      if (error instanceof AgentError) return { code: error.code, message: error.message, hint: error.hint };
-      const message = reasonOf(error);
-      const code = diskErrorCode(error);
-      if (folder !== "" && unwritable.has(code))
-        return { code: "DATA_DIR_UNWRITABLE", message: `cannot write to ${folder}: ${message}` };
-      if (code !== "") return { code: "BUFFER_UNAVAILABLE", message };
-      return { code: "bug", message: error instanceof Error ? (error.stack ?? message) : message };
-    }
-  }
+  const error = failureOf(() => {
+    // An empty folder may be an unmounted volume's mount point: the volume would later hide a new buffer.
+    if (again && isEmpty(environment.disk, folder)) throw new AgentError("BUFFER_UNAVAILABLE", unmountedMessage);
+    environment.disk.makeFolder(folder);
+    lock = environment.lock(folder);
+    const disk = lock.exclusive ? environment.disk : readOnlyDisk(environment.disk);
+    const note = (level: Note["level"], fields: Note["fields"], message: string) => {
+      const admitted = limit.admit(message, { part: "buffer", ...fields }, time);
+      if (admitted) notes.push({ level, fields: admitted, message });
+    };
+    store = new Store(options, { ...environment, disk, note }, now);
+  }, folder);
+  if (error) lock?.[Symbol.dispose]();
+  return {
+    opened: { ...reply(error), foreign: store?.foreign },
+    handle(request) {
+      checkLock(request);
+      time = request.now.monotonic;
+      let result: Partial<StoreReply> | undefined;
+      const failure = failureOf(() => {
+        if (!store) throw new AgentError("BUFFER_UNAVAILABLE", "the buffer is closed");
+        result = isUnmounted ? runUnmounted(store, request) : run(store, request);
+      });
+      return { ...reply(failure), ...result };
+    },
+  };
+}
 
-  #reply(error: StoreReply["error"]): StoreReply {
-    const notes = this.#notes;
-    this.#notes = [];
-    const newInputs: readonly InputId[] = this.#store?.inputs.since(this.#inputsSent) ?? [];
-    this.#inputsSent += newInputs.length;
-    const stored = this.#store?.stats();
-    const stats = stored && this.#isUnmounted ? { ...stored, degraded: this.#unmountedMessage } : stored;
-    return { error, block: undefined, resumeAt: undefined, newInputs, stats, notes, more: false, unread: false };
+/** `folder`: it is being opened, so an error may mean that it cannot be written. */
+function failureOf(action: () => void, folder?: string): StoreReply["error"] {
+  try {
+    action();
+    return undefined;
+  } catch (error) {
+    if (error instanceof AgentError) return { code: error.code, message: error.message, hint: error.hint };
+    const message = reasonOf(error);
+    const code = diskErrorCode(error);
+    if (folder !== undefined && unwritable.has(code))
+      return { code: "DATA_DIR_UNWRITABLE", message: `cannot write to ${folder}: ${message}` };
+    if (code !== "") return { code: "BUFFER_UNAVAILABLE", message };
+    return { code: "bug", message: error instanceof Error ? (error.stack ?? message) : message };
   }
 }
 
@@ -192,7 +182,7 @@ export function runLogThread(environment: ServerEnvironment): void {
   const port = parentPort;
   // `worker-port.ts` sends messages of these types.
   port?.once("message", (start: StoreStart) => {
-    const server = new StoreServer(start, environment);
+    const server = openStoreServer(start, environment);
     port.on("message", (request: StoreRequest) => {
       const reply = server.handle(request);
       port.postMessage(reply, reply.block ? columnsOf(reply.block) : []);

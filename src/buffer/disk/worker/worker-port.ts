@@ -75,72 +75,55 @@ export type OpenPort = (start: StoreStart, signal: AbortSignal) => Promise<Store
 
 /** Opens each log in a thread of its own. `thread`: the first one, started before, which its port then owns. */
 export function workerPorts(thread?: LogWorker): OpenPort {
-  let waiting = thread;
-  return (start, signal) => {
-    const next = waiting ?? startLogWorker();
-    waiting = undefined;
-    return openWorkerPort(start, signal, next);
+  let next = thread;
+  return async (start, signal) => {
+    const { worker, opened } = next ?? startLogWorker();
+    next = undefined;
+    worker.postMessage(start);
+    try {
+      return workerPort(worker, await orAbort(opened, signal));
+    } catch (error) {
+      await worker.terminate();
+      throw error;
+    }
   };
 }
 
-export async function openWorkerPort(start: StoreStart, signal: AbortSignal, thread: LogWorker): Promise<StorePort> {
-  const { worker } = thread;
-  worker.postMessage(start);
-  try {
-    return new WorkerPort(worker, await orAbort(thread.opened, signal));
-  } catch (error) {
-    await worker.terminate();
-    throw error;
-  }
-}
-
-class WorkerPort implements StorePort {
-  readonly opened: StoreOpened;
-  readonly #worker: Worker;
-  readonly #waiting: PromiseWithResolvers<StoreReply>[] = [];
-  #failure: AgentError | undefined;
-
-  constructor(worker: Worker, opened: StoreOpened) {
-    this.#worker = worker;
-    this.opened = opened;
-    let reason = "the log thread has ended";
-    worker.on("message", (reply: StoreReply) => this.#receive(reply));
-    worker.on("error", (error) => {
-      reason = `the log thread failed: ${error.message}`;
-    });
-    // Node delivers every reply before this event, also after an error.
-    worker.on("exit", () => this.#fail(new AgentError("BUFFER_UNAVAILABLE", reason)));
+function workerPort(worker: Worker, opened: StoreOpened): StorePort {
+  const waiting: PromiseWithResolvers<StoreReply>[] = [];
+  let reason = "the log thread has ended";
+  let failure: AgentError | undefined;
+  worker.on("message", (reply: StoreReply) => {
+    waiting.shift()?.resolve(reply);
     // An idle log thread does not keep the process alive.
-    worker.unref();
-  }
-
-  get failure(): AgentError | undefined {
-    return this.#failure;
-  }
-
-  call(request: StoreRequest, transfer: readonly ArrayBuffer[]): Promise<StoreReply> {
-    if (this.#failure) return Promise.reject(this.#failure);
-    // A pending request keeps the process alive.
-    if (this.#waiting.length === 0) this.#worker.ref();
-    this.#worker.postMessage(request, transfer);
-    const reply = Promise.withResolvers<StoreReply>();
-    this.#waiting.push(reply);
-    return reply.promise;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#worker.terminate();
-  }
-
-  #receive(reply: StoreReply): void {
-    this.#waiting.shift()?.resolve(reply);
-    if (this.#waiting.length === 0) this.#worker.unref();
-  }
-
-  #fail(failure: AgentError): void {
-    this.#failure = failure;
-    for (const { reject } of this.#waiting.splice(0)) reject(failure);
-  }
+    if (waiting.length === 0) worker.unref();
+  });
+  worker.on("error", (error) => {
+    reason = `the log thread failed: ${error.message}`;
+  });
+  // Node delivers every reply before this event, also after an error.
+  worker.on("exit", () => {
+    failure = new AgentError("BUFFER_UNAVAILABLE", reason);
+    for (const { reject } of waiting.splice(0)) reject(failure);
+  });
+  worker.unref();
+  return {
+    opened,
+    get failure() {
+      return failure;
+    },
+    call(request, transfer) {
+      if (failure) return Promise.reject(failure);
+      if (waiting.length === 0) worker.ref();
+      worker.postMessage(request, transfer);
+      const reply = Promise.withResolvers<StoreReply>();
+      waiting.push(reply);
+      return reply.promise;
+    },
+    async [Symbol.asyncDispose]() {
+      await worker.terminate();
+    },
+  };
 }
 
 const workerFile = new URL(import.meta.url.endsWith(".ts") ? "./disk-worker.ts" : "./disk-worker.js", import.meta.url);
@@ -168,6 +151,6 @@ export function startLogWorker(file = workerFile): LogWorker {
     worker.once("error", reject);
     worker.once("exit", () => reject(new AgentError("BUFFER_UNAVAILABLE", "the log thread has ended")));
   });
-  opened.catch(() => {}); // `openWorkerPort` reports the error
+  opened.catch(() => {}); // `workerPorts` reports the error
   return { worker, opened };
 }

@@ -1,6 +1,6 @@
 // A log thread that is started before the options of its store are known.
 import { expect, test } from "vitest";
-import { openWorkerPort, type StoreStart, startLogWorker } from "../../../../src/buffer/disk/worker/worker-port.ts";
+import { type StoreStart, startLogWorker, workerPorts } from "../../../../src/buffer/disk/worker/worker-port.ts";
 import { moment } from "../../../support/disk-store.ts";
 
 const start: StoreStart = {
@@ -24,14 +24,14 @@ test("opening a buffer rejects when its thread ends or fails meanwhile", async (
   const failed = startLogWorker(code("throw new Error('no memory')"));
   await Promise.allSettled([ended.opened, failed.opened]);
 
-  await expect(openWorkerPort(start, never, ended)).rejects.toThrow("the log thread has ended");
-  await expect(openWorkerPort(start, never, failed)).rejects.toThrow("no memory");
+  await expect(workerPorts(ended)(start, never)).rejects.toThrow("the log thread has ended");
+  await expect(workerPorts(failed)(start, never)).rejects.toThrow("no memory");
 });
 
 test("aborting the opening of a buffer ends the wait at once", async () => {
   const stop = new AbortController();
   const thread = startLogWorker(code("setInterval(() => {}, 1000)"));
-  const opening = openWorkerPort(start, stop.signal, thread);
+  const opening = workerPorts(thread)(start, stop.signal);
   stop.abort(new Error("not any more"));
 
   await expect(opening).rejects.toThrow("not any more");
