@@ -81,7 +81,7 @@ export async function acquireLease(
       if ((isFree || isOver) && !signal.aborted && mayTake()) {
         const sentAt = clock.monotonic();
         const revision = entry ? await bucket.update(key, value, entry.revision) : await bucket.create(key, value);
-        if (revision !== undefined) return new Term(options, { value, token, revision, sentAt }, { clock, log });
+        if (revision !== undefined) return termOf(options, { value, token, revision, sentAt }, { clock, log });
       }
     } catch (error) {
       if (!isAgentError(error)) throw error;
@@ -104,97 +104,81 @@ interface Acquired {
   readonly sentAt: number;
 }
 
-class Term implements LeaseTerm {
-  readonly generation: number;
-  readonly since: number;
-  readonly #options: LeaseOptions;
-  readonly #acquired: Acquired;
-  readonly #runtime: Pick<Runtime, "clock" | "log">;
-  readonly #over = new AbortController();
-  readonly #running: Promise<void>;
-  #revision: number;
-  #renewedAt: number;
-  #renewal: Promise<unknown> = Promise.resolve();
+/** The term that begins with this acquisition. Renews the lease until it is over. */
+function termOf(
+  { bucket, key, ttlMs }: LeaseOptions,
+  { value, token, revision: generation, sentAt }: Acquired,
+  { clock, log }: Pick<Runtime, "clock" | "log">,
+): LeaseTerm {
+  const since = clock.monotonic();
+  const over = new AbortController();
+  const { signal } = over;
+  const notRenewed = `it could not be renewed for ${ttlMs} ms`;
+  let revision = generation;
+  let renewedAt = sentAt;
+  let renewal: Promise<unknown> = Promise.resolve();
 
-  constructor(options: LeaseOptions, acquired: Acquired, runtime: Pick<Runtime, "clock" | "log">) {
-    this.generation = acquired.revision;
-    this.since = runtime.clock.monotonic();
-    this.#options = options;
-    this.#acquired = acquired;
-    this.#runtime = runtime;
-    this.#revision = acquired.revision;
-    this.#renewedAt = acquired.sentAt;
-    this.#running = this.#keep();
-  }
-
-  get signal(): AbortSignal {
-    return this.#over.signal;
-  }
-
-  get isHeld(): boolean {
-    const { ttlMs } = this.#options;
-    if (this.#runtime.clock.monotonic() >= this.#renewedAt + ttlMs) this.#end(notRenewed(ttlMs));
-    return !this.signal.aborted;
-  }
-
-  renew(): Promise<number | undefined> {
-    const renewal = this.#renewal.then(() => this.#renew());
-    this.#renewal = renewal.catch(() => {});
-    return renewal;
-  }
-
-  async release(): Promise<void> {
-    this.#end("the lease is released");
-    await this.#running;
-    await this.#renewal;
-    await this.#options.bucket.update(this.#options.key, released, this.#revision).catch(() => {});
-  }
-
-  async #renew(): Promise<number | undefined> {
-    const { bucket, key, ttlMs } = this.#options;
-    const { clock } = this.#runtime;
-    while (!this.signal.aborted) {
-      const sentAt = clock.monotonic();
-      const revision = await bucket.update(key, this.#acquired.value, this.#revision, ttlMs * answerShare);
-      if (revision !== undefined) {
-        this.#revision = revision;
-        this.#renewedAt = sentAt;
-        return this.signal.aborted ? undefined : sentAt;
+  async function renewNow(): Promise<number | undefined> {
+    while (!signal.aborted) {
+      const askedAt = clock.monotonic();
+      const written = await bucket.update(key, value, revision, ttlMs * answerShare);
+      if (written !== undefined) {
+        revision = written;
+        renewedAt = askedAt;
+        return signal.aborted ? undefined : askedAt;
       }
       // The answer to an earlier renewal may have been lost: then the entry still has this term's token.
       const entry = await bucket.get(key);
-      if (!entry || holderOf(entry).token !== this.#acquired.token) {
-        this.#end(`${entry ? (holderOf(entry).node ?? "another agent") : "no agent"} has the lease now`);
+      if (!entry || holderOf(entry).token !== token) {
+        end(`${entry ? (holderOf(entry).node ?? "another agent") : "no agent"} has the lease now`);
         return undefined;
       }
-      this.#revision = entry.revision;
+      revision = entry.revision;
     }
     return undefined;
   }
 
-  async #keep(): Promise<void> {
-    const { clock } = this.#runtime;
-    const { ttlMs } = this.#options;
-    while (!this.signal.aborted) {
-      const left = this.#renewedAt + ttlMs - clock.monotonic();
-      if (left <= 0) return this.#end(notRenewed(ttlMs));
-      const due = this.#renewedAt + ttlMs / renewals - clock.monotonic();
+  function renew(): Promise<number | undefined> {
+    const result = renewal.then(renewNow);
+    renewal = result.catch(() => {});
+    return result;
+  }
+
+  async function keep(): Promise<void> {
+    while (!signal.aborted) {
+      const left = renewedAt + ttlMs - clock.monotonic();
+      if (left <= 0) return end(notRenewed);
+      const due = renewedAt + ttlMs / renewals - clock.monotonic();
       try {
-        if (due > 0) await clock.sleep(due, this.signal);
-        else await Promise.race([this.renew(), clock.sleep(left, this.signal)]);
+        if (due > 0) await clock.sleep(due, signal);
+        else await Promise.race([renew(), clock.sleep(left, signal)]);
       } catch {
-        await clock.sleep(Math.min(retryMs, left), this.signal).catch(() => {});
+        await clock.sleep(Math.min(retryMs, left), signal).catch(() => {});
       }
     }
   }
 
-  #end(reason: string): void {
-    if (this.signal.aborted) return;
-    this.#runtime.log.info({ lease: this.#options.key, reason }, "the term of a lease is over");
-    this.#over.abort(new Error(`the lease ${this.#options.key} is over: ${reason}`));
+  function end(reason: string): void {
+    if (signal.aborted) return;
+    log.info({ lease: key, reason }, "the term of a lease is over");
+    over.abort(new Error(`the lease ${key} is over: ${reason}`));
   }
-}
 
-function notRenewed(ttlMs: number): string {
-  return `it could not be renewed for ${ttlMs} ms`;
+  const running = keep();
+  return {
+    generation,
+    since,
+    signal,
+    get isHeld() {
+      if (clock.monotonic() >= renewedAt + ttlMs) end(notRenewed);
+      return !signal.aborted;
+    },
+    renew,
+    async release() {
+      end("the lease is released");
+      await running;
+      await renewal;
+      await bucket.update(key, released, revision).catch(() => {});
+    },
+  };
 }

@@ -9,7 +9,7 @@ import { z } from "zod";
 import { isAgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import { type Broadcast, type KeyBucket, keyToken, parsed } from "../connection/jetstream.ts";
-import { partsOf } from "../signals/signal-parts.ts";
+import { partsOf } from "../signals/published-signals.ts";
 import type { Candidate, Orders } from "./placement.ts";
 
 const memberRecord = z.object({

@@ -3,7 +3,7 @@ import { setImmediate } from "node:timers/promises";
 import type { InputId } from "../../core/point.ts";
 import type { SignalCatalog } from "../../core/signal.ts";
 import type { KeyBucket, KeyEntry } from "../connection/jetstream.ts";
-import { allSignals, decodePart, type PublishedSignal, partsOf } from "./signal-parts.ts";
+import { allSignals, decodePart, type PublishedSignal, partsOf } from "./published-signals.ts";
 
 export interface SharedSignalsOptions {
   readonly state: KeyBucket;

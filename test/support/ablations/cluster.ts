@@ -60,14 +60,14 @@ export const clusterAblations: readonly Ablation[] = [
   {
     safeguard: "ending a term that was not renewed in time",
     file: "cluster/leases/lease.ts",
-    code: "const left = this.#renewedAt + ttlMs - clock.monotonic();",
+    code: "const left = renewedAt + ttlMs - clock.monotonic();",
     without: "const left = ttlMs;",
     test: lease,
   },
   {
     safeguard: "recognising the agent's own renewal when its answer was lost",
     file: "cluster/leases/lease.ts",
-    code: "if (!entry || holderOf(entry).token !== this.#acquired.token) {",
+    code: "if (!entry || holderOf(entry).token !== token) {",
     without: "if (true) {",
     test: lease,
   },
@@ -151,7 +151,7 @@ export const clusterAblations: readonly Ablation[] = [
   {
     safeguard: "ending an expired term before a resumed process reads",
     file: "cluster/leases/lease.ts",
-    code: "if (this.#runtime.clock.monotonic() >= this.#renewedAt + ttlMs) this.#end(notRenewed(ttlMs));",
+    code: "if (clock.monotonic() >= renewedAt + ttlMs) end(notRenewed);",
     without: "",
     test: lease,
     name: "resumes",
@@ -242,7 +242,7 @@ export const clusterAblations: readonly Ablation[] = [
   },
   {
     safeguard: "keeping the order of the signals in merged parts",
-    file: "cluster/signals/signal-parts.ts",
+    file: "cluster/signals/published-signals.ts",
     code: "order: order ?? revision",
     without: "order: revision",
     test: metadata,
