@@ -3,9 +3,9 @@
 import { openDiskBuffer } from "../../src/buffer/disk/disk-buffer.ts";
 import { bufferOptions } from "../../src/buffer/disk/options.ts";
 import { Forwarder, type ForwarderOptions } from "../../src/buffer/jetstream/forwarder.ts";
-import { openStreamReader, type StreamReader } from "../../src/buffer/jetstream/stream-reader.ts";
+import { openStreamReader } from "../../src/buffer/jetstream/stream-reader.ts";
 import type { KeyBucket, PointStream } from "../../src/cluster/connection/jetstream.ts";
-import type { PointBuffer } from "../../src/core/buffer.ts";
+import type { BufferReader, PointBuffer } from "../../src/core/buffer.ts";
 import { systemClock } from "../../src/lib/time/clock.ts";
 import { inProcess } from "./disk-store.ts";
 import { eventually } from "./eventually.ts";
@@ -79,7 +79,7 @@ export async function openCollector(
 let generation = 0;
 
 /** Opens a reader for a new term. */
-export function openReader(stream: PointStream, state: KeyBucket, runtime = hastyRuntime()): Promise<StreamReader> {
+export function openReader(stream: PointStream, state: KeyBucket, runtime = hastyRuntime()): Promise<BufferReader> {
   return openStreamReader({ stream, state, generation: ++generation }, runtime, never);
 }
 

@@ -3,14 +3,14 @@
 import { randomBytes } from "node:crypto";
 import type { KeyBucket, PointStream } from "../../cluster/connection/jetstream.ts";
 import { Block, type BlockId } from "../../core/block.ts";
-import type { BufferReader, Lane, Settlement, TakeOptions } from "../../core/buffer.ts";
+import type { BufferReader, Lane, TakeOptions } from "../../core/buffer.ts";
 import { AgentError, isAgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import { layOut } from "../disk/blocks/block-cut.ts";
 import { SeriesSorter } from "../disk/format/columns.ts";
 import { InputTable } from "../disk/format/input-table.ts";
 import { SettlementOrder } from "../disk/segments/late-points.ts";
-import { SettledFrames, SettlementRecord, type StoredSettlement } from "./settled-frames.ts";
+import { SettledFrames, SettlementRecord } from "./settled-frames.ts";
 import { StreamCutter } from "./stream-cut.ts";
 import { FrameLease } from "./stream-leases.ts";
 import { StreamNames } from "./stream-names.ts";
@@ -35,195 +35,160 @@ const trimMs = 10_000;
 
 /** Takes over from an earlier term's reader, whose next settlement fails. Rejects as the servers do, or on abort. */
 export async function openStreamReader(
-  options: StreamReaderOptions,
-  runtime: Runtime,
-  signal: AbortSignal,
-): Promise<StreamReader> {
-  const record = new SettlementRecord(options.state, randomBytes(8).toString("hex"), runtime.clock);
-  const before = await record.open();
-  const reader = new StreamReader(options, runtime, record, before);
-  await reader.open(signal);
-  return reader;
-}
-
-export class StreamReader implements BufferReader {
-  readonly #options: StreamReaderOptions;
-  readonly #runtime: Runtime;
-  readonly #record: SettlementRecord;
-  readonly #settled: SettledFrames;
-  readonly #cutter: StreamCutter;
-  readonly #inputs = new InputTable();
-  readonly #sorter = new SeriesSorter();
-  readonly #leased = new Map<number, FrameLease>();
-  readonly #order = new SettlementOrder(this.#leased, {
-    settle: (lease, { inputs }) => {
-      lease?.settle(inputs);
-      this.#cutter.update(lease?.frames ?? []);
+  { stream, state: bucket, generation }: StreamReaderOptions,
+  { clock, log, metrics, random }: Runtime,
+  opening: AbortSignal,
+): Promise<BufferReader> {
+  const record = new SettlementRecord(bucket, randomBytes(8).toString("hex"), clock);
+  let before = await record.open();
+  const settled = new SettledFrames(before?.frames, () => clock.monotonic());
+  const inputs = new InputTable();
+  const sorter = new SeriesSorter();
+  const names = new StreamNames(bucket, clock);
+  const cutter = new StreamCutter(
+    { stream, names, inputs, settled, onLost: lost, onPassed: passed },
+    before?.partial ?? [],
+  );
+  const { positions } = cutter;
+  const leased = new Map<number, FrameLease>();
+  const order = new SettlementOrder(leased, {
+    settle(lease, settlement) {
+      lease?.settle(settlement.inputs);
+      cutter.update(lease?.frames ?? []);
     },
-    release: (lease) => {
+    release(lease) {
       lease?.release();
-      this.#cutter.update(lease?.frames ?? []);
+      cutter.update(lease?.frames ?? []);
     },
   });
-  readonly #closed = new AbortController();
-  #before: StoredSettlement | undefined;
-  #nextId: number;
-  #turn: Promise<unknown> = Promise.resolve();
-  #writing: Promise<void> = Promise.resolve();
-  #wake = Promise.withResolvers<void>();
-  #trimmedAt = 0;
-  readonly #passedFor = new Set<string>();
+  const closed = new AbortController();
+  const passedFor = new Set<string>();
+  // A random start, so that block IDs of an earlier term are unknown.
+  let nextId = Math.floor(random() * 2 ** 20) * 2 ** 32;
+  let turn: Promise<unknown> = Promise.resolve();
+  let writing: Promise<void> = Promise.resolve();
+  let news = Promise.withResolvers<void>();
+  let trimmedAt = 0;
 
-  constructor(
-    options: StreamReaderOptions,
-    runtime: Runtime,
-    record: SettlementRecord,
-    before: StoredSettlement | undefined,
-  ) {
-    this.#options = options;
-    this.#runtime = runtime;
-    this.#record = record;
-    this.#before = before;
-    this.#settled = new SettledFrames(before?.frames, () => runtime.clock.monotonic());
-    const parts = {
-      stream: options.stream,
-      names: new StreamNames(options.state, runtime.clock),
-      inputs: this.#inputs,
-      settled: this.#settled,
-      onLost: (messages: number) => this.#lost(messages),
-      onPassed: (reason: string) => this.#passed(reason),
-    };
-    this.#cutter = new StreamCutter(parts, before?.partial ?? []);
-    // A random start, so that block IDs of an earlier term are unknown.
-    this.#nextId = Math.floor(runtime.random() * 2 ** 20) * 2 ** 32;
-  }
-
-  /** Resolves once an earlier reader can no longer settle. */
-  async open(signal: AbortSignal): Promise<void> {
-    await this.#follow();
-    await this.#write(signal);
-  }
-
-  async take(lane: Lane, options: TakeOptions, signal: AbortSignal): Promise<Block | undefined> {
-    for (;;) {
-      signal.throwIfAborted();
-      this.#closed.signal.throwIfAborted();
-      const news = this.#wake.promise;
-      // Without a block in the live lane, take late points, which only the backlog has.
-      const lanes: readonly Lane[] = lane === "live" && options.wait ? ["live", "backlog"] : [lane];
-      for (const each of lanes) {
-        const block = await this.#inTurn(() => this.#cut(each, options, signal));
-        if (block || signal.aborted) {
-          if (block && signal.aborted) this.release([block.id]);
-          signal.throwIfAborted();
-          return block;
-        }
-      }
-      if (!options.wait) return undefined;
-      const both = AbortSignal.any([signal, this.#closed.signal]);
-      await Promise.race([news, this.#runtime.clock.sleep(pollMs, both)]);
-    }
-  }
-
-  async settle(done: readonly Settlement[]): Promise<void> {
-    const settlements = done.map(({ block, inputs, refused = 0 }) => {
-      const numbers = inputs.map((input) => this.#inputs.find(input)).filter((number) => number !== undefined);
-      return { block, inputs: Uint32Array.from(numbers), refused };
-    });
-    this.#order.settle(settlements);
-    await this.#persist();
-  }
-
-  release(blocks: readonly BlockId[]): void {
-    this.#order.release(blocks);
-    this.#wake.resolve();
-    this.#wake = Promise.withResolvers();
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#closed.abort(new AgentError("BUFFER_UNAVAILABLE", "the reader of the stream is closed"));
-    await this.#turn;
-    await this.#writing;
-  }
-
-  async #cut(lane: Lane, options: TakeOptions, signal: AbortSignal): Promise<Block | undefined> {
+  async function cut(lane: Lane, options: TakeOptions, signal: AbortSignal): Promise<Block | undefined> {
     if (signal.aborted) return undefined;
     try {
-      await this.#follow();
-      const cut = await this.#cutter.cut(lane, options);
-      if (!cut) return undefined;
-      const lease = new FrameLease(cut.frames, cut.series);
-      this.#cutter.update(cut.frames);
-      const id = this.#nextId++;
-      this.#leased.set(id, lease);
-      const { block } = layOut(id, { ...cut, late: lease.late }, numbersUpTo(this.#inputs.size), this.#sorter);
-      const inputs = this.#inputs.inputsAt(block.inputs);
-      return new Block(id as BlockId, { ...block, inputs }); // brand of a new block ID
+      await follow();
+      const found = await cutter.cut(lane, options);
+      if (!found) return undefined;
+      const lease = new FrameLease(found.frames, found.series);
+      cutter.update(found.frames);
+      const id = nextId++;
+      leased.set(id, lease);
+      const { block } = layOut(id, { ...found, late: lease.late }, numbersUpTo(inputs.size), sorter);
+      return new Block(id as BlockId, { ...block, inputs: inputs.inputsAt(block.inputs) }); // brand of a new block ID
     } catch (error) {
       // Unreachable servers count as an empty stream for now.
-      if (isAgentError(error) && error.code === "CLUSTER_UNREACHABLE") return undefined;
+      if (isAgentError(error, "CLUSTER_UNREACHABLE")) return undefined;
       throw error;
     }
   }
 
-  async #follow(): Promise<void> {
-    const state = await this.#options.stream.state();
+  async function follow(): Promise<void> {
+    const state = await stream.state();
     if (!state) return;
-    const before = this.#before;
-    this.#before = undefined;
-    const { positions } = this.#cutter;
-    positions.follow(state, before);
-    if (positions.isDrained) this.#settled.drained();
-    await this.#trim();
+    const earlier = before;
+    before = undefined;
+    positions.follow(state, earlier);
+    if (positions.isDrained) settled.drained();
+    await trim();
   }
 
   /** Removes only messages stored as settled, at positions that the leader has confirmed since. */
-  async #trim(): Promise<void> {
-    const { settledUpTo, first } = this.#cutter.positions;
-    const now = this.#runtime.clock.monotonic();
-    if (settledUpTo === first || (settledUpTo - first < trimMessages && now - this.#trimmedAt < trimMs)) return;
-    await this.#persist();
+  async function trim(): Promise<void> {
+    const { settledUpTo, first } = positions;
+    const now = clock.monotonic();
+    if (settledUpTo === first || (settledUpTo - first < trimMessages && now - trimmedAt < trimMs)) return;
+    await persist();
     // While the servers did not answer, they may have lost messages and given their positions to others.
-    const state = await this.#options.stream.state();
-    if (!state || !this.#cutter.positions.isValidFor(state)) return;
-    await this.#options.stream.purgeBefore(settledUpTo);
-    this.#trimmedAt = now;
+    const state = await stream.state();
+    if (!state || !positions.isValidFor(state)) return;
+    await stream.purgeBefore(settledUpTo);
+    trimmedAt = now;
   }
 
-  #persist(): Promise<void> {
-    const writing = this.#writing.then(() => this.#write(this.#closed.signal));
-    this.#writing = writing.catch(() => {});
-    return writing;
+  function persist(): Promise<void> {
+    const written = writing.then(() => write(closed.signal));
+    writing = written.catch(() => {});
+    return written;
   }
 
-  async #write(signal: AbortSignal): Promise<void> {
-    const { partial, positions } = this.#cutter;
-    const { stream, done: whole } = positions;
-    const { generation } = this.#options;
-    await this.#record.write({ generation, stream, whole, partial, frames: this.#settled.stored }, signal);
+  async function write(signal: AbortSignal): Promise<void> {
+    const { stream: leader, done: whole } = positions;
+    const { partial } = cutter;
+    await record.write({ generation, stream: leader, whole, partial, frames: settled.stored }, signal);
   }
 
   /** Counts them once a write shows that no later reader has delivered and removed them: this agent may be suspended. */
-  #lost(messages: number): void {
+  function lost(messages: number): void {
     const count = () => {
-      this.#runtime.metrics.counter(lostMetric).add(messages);
-      this.#runtime.log.error({ messages }, "the stream of the cluster has lost messages that were not delivered");
+      metrics.counter(lostMetric).add(messages);
+      log.error({ messages }, "the stream of the cluster has lost messages that were not delivered");
     };
-    this.#persist().then(count, () => {}); // the term is over
+    persist().then(count, () => {}); // the term is over
   }
 
-  #passed(reason: string): void {
-    if (this.#passedFor.has(reason)) return;
-    this.#passedFor.add(reason);
-    this.#runtime.log.error({ reason }, "messages of the cluster cannot be delivered; they stay in the stream");
+  function passed(reason: string): void {
+    if (passedFor.has(reason)) return;
+    passedFor.add(reason);
+    log.error({ reason }, "messages of the cluster cannot be delivered; they stay in the stream");
   }
 
   /** Takes run one after the other. */
-  #inTurn<T>(call: () => Promise<T>): Promise<T> {
-    const result = this.#turn.then(call);
-    this.#turn = result.catch(() => {});
+  function inTurn<T>(call: () => Promise<T>): Promise<T> {
+    const result = turn.then(call);
+    turn = result.catch(() => {});
     return result;
   }
+
+  function release(blocks: readonly BlockId[]): void {
+    order.release(blocks);
+    news.resolve();
+    news = Promise.withResolvers();
+  }
+
+  await follow();
+  // Once it is written, an earlier reader can no longer settle.
+  await write(opening);
+  return {
+    async take(lane, options, signal) {
+      for (;;) {
+        signal.throwIfAborted();
+        closed.signal.throwIfAborted();
+        const awaited = news.promise;
+        // Without a block in the live lane, take late points, which only the backlog has.
+        const lanes: readonly Lane[] = lane === "live" && options.wait ? ["live", "backlog"] : [lane];
+        for (const each of lanes) {
+          const block = await inTurn(() => cut(each, options, signal));
+          if (block && signal.aborted) release([block.id]);
+          signal.throwIfAborted();
+          if (block) return block;
+        }
+        if (!options.wait) return undefined;
+        await Promise.race([awaited, clock.sleep(pollMs, AbortSignal.any([signal, closed.signal]))]);
+      }
+    },
+    async settle(done) {
+      order.settle(
+        done.map(({ block, inputs: ids, refused = 0 }) => {
+          const numbers = ids.map((input) => inputs.find(input)).filter((number) => number !== undefined);
+          return { block, inputs: Uint32Array.from(numbers), refused };
+        }),
+      );
+      await persist();
+    },
+    release,
+    async [Symbol.asyncDispose]() {
+      closed.abort(new AgentError("BUFFER_UNAVAILABLE", "the reader of the stream is closed"));
+      await turn;
+      await writing;
+    },
+  };
 }
 
 /** Maps each number to itself, because the places in a cut already are input numbers. */

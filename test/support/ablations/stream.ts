@@ -131,7 +131,7 @@ export const streamAblations: readonly Ablation[] = [
   {
     safeguard: "counting missing messages only if no later reader has written",
     file: "buffer/jetstream/stream-reader.ts",
-    code: "this.#persist().then(count, () => {});",
+    code: "persist().then(count, () => {});",
     without: "count();",
     test: terms,
     name: "suspended one that resumes",
@@ -248,7 +248,7 @@ export const streamAblations: readonly Ablation[] = [
   {
     safeguard: "trimming the stream only while the leader with the settled messages leads it",
     file: "buffer/jetstream/stream-reader.ts",
-    code: "if (!state || !this.#cutter.positions.isValidFor(state)) return;",
+    code: "if (!state || !positions.isValidFor(state)) return;",
     without: "",
     test: "unit/buffer/jetstream/trimming.test.ts",
   },
