@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { expect, test } from "vitest";
 import { type Disk, nodeDisk } from "../../src/buffer/disk/files/disk.ts";
-import { Store } from "../../src/buffer/disk/log/store.ts";
+import { openSegmentStore, type Store } from "../../src/buffer/disk/log/store.ts";
 import { group, moment, settle, type TakenBlock, type Triple, take } from "../support/disk-store.ts";
 import { canCutPower, type FileSystem, type LoopVolume, loopVolume } from "../support/loop-volume.ts";
 import { seeded } from "../support/runtime.ts";
@@ -83,7 +83,7 @@ function open(disk: Disk, folder: string, random: () => number, at: number): Sto
   } as const;
   const random32 = () => Math.floor(random() * 2 ** 32);
   const environment = { disk, random32, note() {} };
-  return new Store({ folder, integration: "plant", ...limits }, environment, moment(at));
+  return openSegmentStore({ folder, integration: "plant", ...limits }, environment, moment(at));
 }
 
 for (const type of ["ext4", "xfs"] satisfies FileSystem[]) {

@@ -2,7 +2,7 @@
 import type { Disk, Note } from "../../src/buffer/disk/files/disk.ts";
 import type { FolderLock } from "../../src/buffer/disk/files/lock.ts";
 import type { PointColumns } from "../../src/buffer/disk/format/input-table.ts";
-import { Store } from "../../src/buffer/disk/log/store.ts";
+import { openSegmentStore, type Store } from "../../src/buffer/disk/log/store.ts";
 import type { StoreOptions } from "../../src/buffer/disk/segments/segment.ts";
 import { openStoreServer } from "../../src/buffer/disk/worker/store-server.ts";
 import type { OpenPort } from "../../src/buffer/disk/worker/worker-port.ts";
@@ -28,7 +28,7 @@ export function openStore(disk: Disk, setup: StoreSetup = {}): OpenedStore {
   const random = seeded(seed);
   const notes: Note[] = [];
   disk.makeFolder(options.folder ?? folder);
-  const store = new Store(
+  const store = openSegmentStore(
     {
       folder,
       integration: "plant",

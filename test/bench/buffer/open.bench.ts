@@ -20,7 +20,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openDiskBuffer } from "../../../src/buffer/disk/disk-buffer.ts";
 import { nodeDisk } from "../../../src/buffer/disk/files/disk.ts";
-import { Store } from "../../../src/buffer/disk/log/store.ts";
+import { openSegmentStore, type Store } from "../../../src/buffer/disk/log/store.ts";
 import { bufferOptions } from "../../../src/buffer/disk/options.ts";
 import { sealBytes } from "../../../src/buffer/disk/segments/segment-writer.ts";
 import { group, moment, type Triple } from "../../support/disk-store.ts";
@@ -68,7 +68,7 @@ function writer(folder: string) {
       Math.round(random() * 1e5) / 100,
     ]);
   return {
-    open: (segmentBytes: number, at: number) => new Store({ ...options, segmentBytes }, environment, moment(at)),
+    open: (segmentBytes: number, at: number) => openSegmentStore({ ...options, segmentBytes }, environment, moment(at)),
     append: (store: Store, ticks: number, at: number) => {
       store.append(group(store, poll(ticks)), moment(at));
       tick += ticks;

@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { nodeDisk } from "../../../src/buffer/disk/files/disk.ts";
-import { Store } from "../../../src/buffer/disk/log/store.ts";
+import { openSegmentStore } from "../../../src/buffer/disk/log/store.ts";
 import type { InputId } from "../../../src/core/point.ts";
 import { loopVolume } from "../../support/loop-volume.ts";
 
@@ -29,7 +29,7 @@ function open(write: boolean) {
   const disk = nodeDisk();
   disk.makeFolder(options.folder);
   const random32 = () => randomInt(2 ** 32);
-  const store = new Store(options, { disk, random32, note: () => {} }, now());
+  const store = openSegmentStore(options, { disk, random32, note: () => {} }, now());
   return { write, volume, store, cpuMs: 0, settleMs: 0, started: 0 };
 }
 

@@ -39,8 +39,8 @@ export const bufferAccountAblations: readonly Ablation[] = [
   {
     safeguard: "syncing a settlement of points of a dropped segment",
     file: "buffer/disk/log/store.ts",
-    code: "this.#checkpoints.writeSettled(hasDropped);",
-    without: "this.#checkpoints.writeSettled(false);",
+    code: "checkpoints.writeSettled(hasDropped);",
+    without: "checkpoints.writeSettled(false);",
     test: "unit/buffer/disk/model.test.ts",
     name: "the same holds for",
   },

@@ -73,7 +73,7 @@ export const bufferDamageAblations: readonly Ablation[] = [
   {
     safeguard: "checking sealed segments during an outage",
     file: "buffer/disk/log/store.ts",
-    code: "    this.#scrub(now);\n",
+    code: "      scrub(now);\n",
     without: "",
     test: "unit/buffer/disk/scrub.test.ts",
   },
@@ -131,8 +131,8 @@ export const bufferDamageAblations: readonly Ablation[] = [
   {
     safeguard: "writing the state before settled segments are removed",
     file: "buffer/disk/log/retention.ts",
-    code: "    try {\n      this.#write(now);\n    } catch (error) {",
-    without: "    this.#remove();\n    try {\n      this.#write(now);\n    } catch (error) {",
+    code: "    try {\n      write(now);\n    } catch (error) {",
+    without: "    remove();\n    try {\n      write(now);\n    } catch (error) {",
     test: states,
   },
   {

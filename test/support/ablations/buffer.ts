@@ -101,7 +101,7 @@ export const bufferAblations: readonly Ablation[] = [
   {
     safeguard: "writing the state with each settlement",
     file: "buffer/disk/log/store.ts",
-    code: "    if (write) this.#checkpoints.writeSettled(hasDropped);\n",
+    code: "      if (write) checkpoints.writeSettled(hasDropped);\n",
     without: "",
     test: states,
   },
@@ -172,7 +172,7 @@ export const bufferAblations: readonly Ablation[] = [
   {
     safeguard: "abandoning a descriptor that failed",
     file: "buffer/disk/log/segment-log.ts",
-    code: "        this.#abandonWriter();\n",
+    code: "          abandonWriter();\n",
     without: "",
     test: "unit/buffer/disk/faults.test.ts",
   },
@@ -187,8 +187,8 @@ export const bufferAblations: readonly Ablation[] = [
   {
     safeguard: "recording a new segment in the state",
     file: "buffer/disk/log/segment-log.ts",
-    code: "    checkpoints.persist(now);\n    return this.#writer;",
-    without: "    return this.#writer;",
+    code: "    checkpoints.persist(now);\n    return writer;",
+    without: "    return writer;",
     test: "unit/buffer/disk/store.test.ts",
   },
   {

@@ -48,53 +48,18 @@ interface Job {
   nextRecord: number;
 }
 
-export class Compactor {
-  readonly #options: CompactorOptions;
-  readonly #scratch = { sorter: new SeriesSorter(), out: new ByteWriter() };
+export function openCompactor(options: CompactorOptions) {
+  const { counters, disk, folder, inputs, random32, segments, leases, checkpoints, note, coldPoints } = options;
+  const path = `${folder}/${compactionFile}`;
+  const mostPoints = Math.min(slabPoints, coldPoints ?? slabPoints);
+  const scratch = { sorter: new SeriesSorter(), out: new ByteWriter() };
   /** Segments that were being delivered or failed to compact, and the uptime until which to skip them. */
-  readonly #skipped = new Map<Segment, number>();
-  #job: Job | undefined;
+  const skipped = new Map<Segment, number>();
+  let job: Job | undefined;
 
-  constructor(options: CompactorOptions) {
-    this.#options = options;
-  }
-
-  /** Does about 10 ms of work. Returns whether there is more. Never throws. */
-  step(now: TimestampPair): boolean {
-    try {
-      if (!this.#job) this.#start(now);
-      if (!this.#job) return false;
-      if (!this.#isUndisturbed(this.#job)) {
-        this.#skip(this.#job, now);
-        return true;
-      }
-      if (this.#job.nextRecord < this.#job.index.sequences.length) this.#rewriteSlab(this.#job);
-      else this.#finish(this.#job, now);
-      return true;
-    } catch (error) {
-      this.#options.note("warn", { err: String(error) }, "a segment could not be compacted");
-      if (this.#job) this.#skip(this.#job, now);
-      return false;
-    }
-  }
-
-  stop(): void {
-    const job = this.#job;
-    this.#job = undefined;
-    if (!job) return;
-    // If this fails, the next compaction removes the file.
-    attempt(() => job.file.close());
-    attempt(() => this.#options.disk.remove(this.#path));
-  }
-
-  get #path(): string {
-    return `${this.#options.folder}/${compactionFile}`;
-  }
-
-  #start(now: TimestampPair): void {
-    const { counters, disk, folder, random32, segments, leases, checkpoints } = this.#options;
+  function start(now: TimestampPair): void {
     const uptime = checkpoints.uptime(now);
-    for (const [segment, until] of this.#skipped) if (uptime > until) this.#skipped.delete(segment);
+    for (const [segment, until] of skipped) if (uptime > until) skipped.delete(segment);
     const segment = segments.find(
       (each) =>
         each.sealed &&
@@ -104,47 +69,52 @@ export class Compactor {
         each.unsettledPoints > 0 &&
         each.blocksOut === 0 &&
         uptime - each.lastUptime > coldAfterMs &&
-        !this.#skipped.has(each),
+        !skipped.has(each),
     );
     if (!segment) return;
     const index = leases.index(segment);
     // Damaged records stay unchanged: they are counted by their sequence numbers, and remain available for inspection.
-    const { first, endSequence } = segment;
-    if (index.damage.length > 0 || counters.removed.within(first, endSequence).length > 0) {
-      this.#skipped.set(segment, Number.POSITIVE_INFINITY);
+    if (index.damage.length > 0 || counters.removed.within(segment.first, segment.endSequence).length > 0) {
+      skipped.set(segment, Number.POSITIVE_INFINITY);
       return;
     }
-    if (disk.list(folder).includes(compactionFile)) disk.remove(this.#path);
+    if (disk.list(folder).includes(compactionFile)) disk.remove(path);
     const salt = random32();
     const header = { ...segment.header, kind: "cold", salt, generation: segment.header.generation + 1 } as const;
-    const file = disk.open(this.#path, "create");
-    const encoder = new SegmentEncoder({ salt, isCold: true }, this.#scratch);
+    const file = disk.open(path, "create");
+    const encoder = new SegmentEncoder({ salt, isCold: true }, scratch);
     const target = new SegmentIndex(segment.first, salt);
-    const unsettled = segment.unsettledPoints;
     // From here on, a failure closes the file and skips the segment.
-    this.#job = { segment, index, unsettled, header, file, encoder, target, nextRecord: 0 };
+    job = { segment, index, unsettled: segment.unsettledPoints, header, file, encoder, target, nextRecord: 0 };
     writeFully(file, writeSegmentHeader(header), 0);
   }
 
-  #isUndisturbed({ segment, unsettled }: Job): boolean {
-    const isThere = this.#options.segments.includes(segment);
-    return isThere && segment.blocksOut === 0 && segment.unsettledPoints === unsettled;
+  function isUndisturbed({ segment, unsettled }: Job): boolean {
+    return segments.includes(segment) && segment.blocksOut === 0 && segment.unsettledPoints === unsettled;
   }
 
-  #skip(job: Job, now: TimestampPair): void {
-    this.#skipped.set(job.segment, this.#options.checkpoints.uptime(now) + coldAfterMs);
-    this.stop();
+  function skip({ segment }: Job, now: TimestampPair): void {
+    skipped.set(segment, checkpoints.uptime(now) + coldAfterMs);
+    stop();
   }
 
-  #rewriteSlab(job: Job): void {
-    const { inputs } = this.#options;
-    const { segment, index, target, encoder } = job;
-    const first = job.nextRecord;
+  function stop(): void {
+    const file = job?.file;
+    job = undefined;
+    if (!file) return;
+    // If this fails, the next compaction removes the file.
+    attempt(() => file.close());
+    attempt(() => disk.remove(path));
+  }
+
+  function rewriteSlab(current: Job): void {
+    const { segment, index, target, encoder, file } = current;
+    const first = current.nextRecord;
     let end = first;
-    let room = Math.min(slabPoints, this.#options.coldPoints ?? slabPoints);
+    let room = mostPoints;
     while (end < index.sequences.length && (end === first || index.points[end]! <= room)) room -= index.points[end++]!;
-    const points = this.#gather(segment, index, first, end);
-    job.nextRecord = end;
+    const points = gather(segment, index, first, end);
+    current.nextRecord = end;
     // Sorting keeps the order of equal times; a record with any late point counts as late.
     const late = index.late.slice(first, end).includes(true);
     for (let from = 0, to = points.count; from < points.count; ) {
@@ -157,15 +127,15 @@ export class Compactor {
         to = from + Math.ceil((to - from) / 2);
         continue;
       }
-      writeFully(job.file, encoder.out.written(), target.endOffset);
+      writeFully(file, encoder.out.written(), target.endOffset);
       target.add(target.endOffset + record.offset, record);
       target.endOffset += encoder.out.length;
       [from, to] = [to, points.count];
     }
   }
 
-  #gather(segment: Segment, index: SegmentIndex, first: number, end: number) {
-    const { disk, inputs } = this.#options;
+  function gather(segment: Segment, index: SegmentIndex, first: number, end: number) {
+    const { settled } = segment;
     let room = 0;
     for (let i = first; i < end; i++) room += index.points[i]!;
     const points = { inputs: new Uint32Array(room), times: new Float64Array(room), values: new Float64Array(room) };
@@ -174,12 +144,12 @@ export class Compactor {
     using reader = new SegmentReader(disk, segment, index, true);
     for (let i = first; i < end; i++) {
       const [from, to] = index.rangeOf(i);
-      if (segment.settled.coversAll(from, to)) continue;
-      const mayBeSettled = segment.settled.hasSeries;
+      if (settled.coversAll(from, to)) continue;
+      const mayBeSettled = settled.hasSeries;
       const isRead = reader.visit(i, (place, times, values) => {
         const number = numbers[place] ?? -1;
         if (number < 0) throw new Error(`a name in ${segment.name} is damaged`);
-        if (mayBeSettled && segment.settled.covers(place, from, to)) return;
+        if (mayBeSettled && settled.covers(place, from, to)) return;
         points.inputs.fill(number, count, count + times.length);
         points.times.set(times, count);
         points.values.set(values, count);
@@ -190,24 +160,21 @@ export class Compactor {
     return { ...points, count };
   }
 
-  #finish(job: Job, now: TimestampPair): void {
-    const { counters, disk, folder, checkpoints, leases } = this.#options;
-    const { segment, target, encoder, file, header } = job;
-    if (target.endSequence - segment.first !== job.unsettled)
+  function finish({ segment, target, encoder, file, header, unsettled }: Job, now: TimestampPair): void {
+    if (target.endSequence - segment.first !== unsettled)
       throw new Error(`${segment.name} holds other points than are accounted for`);
     const { out } = encoder;
     out.cut();
     encoder.writeDictionary(0, target.endSequence);
     const { endSequence, earliestTime: earliest = Number.NaN, latestTime: latest = Number.NaN } = target;
-    const totals = { ...sealOf(segment), endSequence, earliest, latest };
-    writeSeal(out, totals, header.salt);
+    writeSeal(out, { ...sealOf(segment), endSequence, earliest, latest }, header.salt);
     writeFully(file, out.written(), target.endOffset);
     target.endOffset += out.length;
     file.sync();
     // The counters must include the settled points on disk before these are removed.
     if (!checkpoints.persist(now)) throw new Error("the state could not be written");
-    disk.rename(this.#path, segment.path);
-    this.#job = undefined;
+    disk.rename(path, segment.path);
+    job = undefined;
     attempt(() => file.close());
     for (const name of encoder.names) target.dictionary.push(name);
     target.sealed = true;
@@ -218,6 +185,25 @@ export class Compactor {
     counters.changed = true;
     disk.syncFolder(folder);
   }
+
+  return {
+    /** Does about 10 ms of work. Returns whether there is more. Never throws. */
+    step(now: TimestampPair): boolean {
+      try {
+        if (!job) start(now);
+        if (!job) return false;
+        if (!isUndisturbed(job)) skip(job, now);
+        else if (job.nextRecord < job.index.sequences.length) rewriteSlab(job);
+        else finish(job, now);
+        return true;
+      } catch (error) {
+        note("warn", { err: String(error) }, "a segment could not be compacted");
+        if (job) skip(job, now);
+        return false;
+      }
+    },
+    stop,
+  };
 }
 
 // Scrubbing checks segments, so that damage is reported while the disk can still be replaced, not days later when the

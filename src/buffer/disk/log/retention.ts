@@ -26,106 +26,52 @@ export interface UpkeepParts extends LogParts {
   readonly checkpoints: CheckpointWriter;
 }
 
-export class CheckpointWriter {
-  readonly #options: CheckpointWriterOptions;
+export type CheckpointWriter = ReturnType<typeof checkpointWriter>;
+
+export function checkpointWriter(options: CheckpointWriterOptions) {
+  const { counters, disk, folder, note, segments, leases, stateFile, stream, integration, uptimeBefore, opened } =
+    options;
   /** States of removed segments whose folder is not synced yet: a power cut may bring them back. */
-  #removed: SegmentState[] = [];
-  #persistedAt = Number.NEGATIVE_INFINITY;
-  #now: TimestampPair;
+  let removed: SegmentState[] = [];
+  let persistedAt = Number.NEGATIVE_INFINITY;
+  let uptimeWritten = uptimeBefore;
 
-  constructor(options: CheckpointWriterOptions) {
-    this.#options = options;
-    this.#now = { wall: 0, monotonic: options.opened };
+  const uptime = (now: TimestampPair) => uptimeBefore + now.monotonic - opened;
+  const bytes = () => bytesOf(segments);
+  const unwritable = (error: unknown) =>
+    note("warn", { err: String(error) }, "the state of the buffer could not be written");
+
+  function state(): BufferState {
+    const { opens, next, origin, settled, refused, duplicates, collided, losses } = counters;
+    const listed = removed.slice();
+    for (const segment of segments) if (!segment.settled.isEmpty) listed.push(stateOf(segment));
+    const counts = { opens, uptime: uptimeWritten, durable: next, origin, settled, refused, duplicates, collided };
+    const newest = segments.find(({ sealed }) => !sealed)?.name ?? "";
+    const starts = segments.map(({ first }) => first);
+    const gone = { losses: losses.list(), ...leases.dropped.state() };
+    return { stream, ...counts, integration, segments: listed, newest, ...timesOf(segments), ...gone, starts };
   }
 
-  uptime(now: TimestampPair): number {
-    return this.#options.uptimeBefore + now.monotonic - this.#options.opened;
-  }
-
-  bytes(): number {
-    return bytesOf(this.#options.segments);
-  }
-
-  persistWhenDue(now: TimestampPair): void {
-    const isDue = now.monotonic - this.#persistedAt >= persistEveryMs;
-    if (isDue && this.#options.counters.changed) this.persist(now);
-  }
-
-  /**
-   * Writes the state after points were settled. Without `sync`, it survives a kill but not a power cut. If the write
-   * fails, the next due write repeats it.
-   */
-  writeSettled(sync: boolean): void {
-    const { note, stateFile } = this.#options;
-    try {
-      stateFile.write(this.#state(this.#now), sync);
-    } catch (error) {
-      note("warn", { err: String(error) }, "the state of the buffer could not be written");
-    }
-  }
-
-  /** Writes and syncs the state, then removes settled segments. False: not written; the next due write repeats it. */
-  persist(now: TimestampPair): boolean {
-    const { note } = this.#options;
-    this.#persistedAt = now.monotonic;
-    try {
-      this.#write(now);
-    } catch (error) {
-      note("warn", { err: String(error) }, "the state of the buffer could not be written");
-      // Only a full disk justifies removing segments before the state is written: it could stay full forever.
-      if (!isFull(error) || this.#remove() === 0) return false;
-      try {
-        this.#write(now);
-      } catch {
-        return false;
-      }
-    }
-    this.#remove();
-    return true;
-  }
-
-  drop(segment: Segment, reason: LossReason, now: TimestampPair): void {
-    const { counters, note, leases } = this.#options;
-    let points = 0;
-    for (const range of leases.drop(segment, reason).ranges) {
-      counters.losses.add(reason, range);
-      points += range.points;
-    }
-    counters.removed.add(segment.first, segment.endSequence, points, reason);
-    counters.changed = true;
-    const message = reason === "missing" ? "stored points are missing" : "dropped the oldest points";
-    if (points > 0) note("error", { points, reason, segment: segment.name }, message);
-    this.persist(now);
-  }
-
-  removeSettled(now: TimestampPair): number {
-    const before = this.bytes();
-    if (this.#options.segments.some(isDone)) this.persist(now);
-    return before - this.bytes();
-  }
-
-  #write(now: TimestampPair): void {
-    const { counters, stateFile } = this.#options;
-    this.#now = now;
-    stateFile.write(this.#state(now), true);
+  function write(now: TimestampPair): void {
+    uptimeWritten = uptime(now);
+    stateFile.write(state(), true);
     counters.changed = false;
   }
 
-  #remove(): number {
-    const { counters, disk, folder, note, segments, leases } = this.#options;
+  function remove(): number {
     const gone = segments.filter(isDone);
-    if (gone.length === 0 && this.#removed.length === 0) return 0;
+    if (gone.length === 0 && removed.length === 0) return 0;
     try {
       for (const segment of gone) {
         // The file may have been deleted already.
         ifThere(() => disk.remove(segment.path));
-        this.#removed.push(stateOf(segment));
+        removed.push(stateOf(segment));
         counters.removed.add(segment.first, segment.endSequence);
         segments.splice(segments.indexOf(segment), 1);
         leases.forget(segment);
       }
       disk.syncFolder(folder);
-      this.#removed = [];
+      removed = [];
     } catch (error) {
       note("warn", { err: String(error) }, "a segment could not be removed");
     }
@@ -134,18 +80,62 @@ export class CheckpointWriter {
     return gone.length;
   }
 
-  #state(now: TimestampPair): BufferState {
-    const { counters, integration, leases, stream } = this.#options;
-    const { opens, next, origin, settled, refused, duplicates, collided, losses } = counters;
-    const segments = this.#removed.slice();
-    for (const segment of this.#options.segments) if (!segment.settled.isEmpty) segments.push(stateOf(segment));
-    const counts = { opens, uptime: this.uptime(now), durable: next, origin, settled, refused, duplicates, collided };
-    const newest = this.#options.segments.find(({ sealed }) => !sealed)?.name ?? "";
-    const times = timesOf(this.#options.segments);
-    const starts = this.#options.segments.map(({ first }) => first);
-    const gone = { losses: losses.list(), ...leases.dropped.state() };
-    return { stream, ...counts, integration, segments, newest, ...times, ...gone, starts };
+  /** Writes and syncs the state, then removes settled segments. False: not written; the next due write repeats it. */
+  function persist(now: TimestampPair): boolean {
+    persistedAt = now.monotonic;
+    try {
+      write(now);
+    } catch (error) {
+      unwritable(error);
+      // Only a full disk justifies removing segments before the state is written: it could stay full forever.
+      if (!isFull(error) || remove() === 0) return false;
+      try {
+        write(now);
+      } catch {
+        return false;
+      }
+    }
+    remove();
+    return true;
   }
+
+  return {
+    /** Milliseconds that the buffer was open, over all runs. */
+    uptime,
+    bytes,
+    persist,
+    persistWhenDue(now: TimestampPair): void {
+      if (now.monotonic - persistedAt >= persistEveryMs && counters.changed) persist(now);
+    },
+    /**
+     * Writes the state after points were settled. Without `sync`, it survives a kill but not a power cut. If the write
+     * fails, the next due write repeats it.
+     */
+    writeSettled(sync: boolean): void {
+      try {
+        stateFile.write(state(), sync);
+      } catch (error) {
+        unwritable(error);
+      }
+    },
+    drop(segment: Segment, reason: LossReason, now: TimestampPair): void {
+      let points = 0;
+      for (const range of leases.drop(segment, reason).ranges) {
+        counters.losses.add(reason, range);
+        points += range.points;
+      }
+      counters.removed.add(segment.first, segment.endSequence, points, reason);
+      counters.changed = true;
+      const message = reason === "missing" ? "stored points are missing" : "dropped the oldest points";
+      if (points > 0) note("error", { points, reason, segment: segment.name }, message);
+      persist(now);
+    },
+    removeSettled(now: TimestampPair): number {
+      const before = bytes();
+      if (segments.some(isDone)) persist(now);
+      return before - bytes();
+    },
+  };
 }
 
 const bytesOf = (segments: readonly Segment[]) => segments.reduce((sum, { bytes }) => sum + bytes, 0);

@@ -19,148 +19,129 @@ interface SegmentLogOptions extends UpkeepParts {
   readonly beforeSeal: (next: number) => void;
 }
 
-export class SegmentLog {
-  readonly #options: SegmentLogOptions;
-  readonly #scratch: Scratch = { sorter: new SeriesSorter(), out: new ByteWriter(65_536) };
-  #writer: SegmentWriter | undefined;
-  #missingRoom = 0;
-
-  constructor(options: SegmentLogOptions) {
-    this.#options = options;
-  }
-
-  get active(): Segment | undefined {
-    return this.#writer?.segment;
-  }
-
-  /** Writes and syncs the admitted points. If it throws, none of them or a prefix is stored. */
-  append(group: PointColumns, admission: Admission, now: TimestampPair): void {
-    const { count } = admission;
-    let from = 0;
-    let failures = 0;
-    let cleared = false;
-    while (from < count) {
-      try {
-        const writer = this.ensureWriter(now);
-        const before = writer.segment.bytes;
-        const upTo = writer.write(group, from, admission, this.#options.inputs);
-        if (upTo === from) {
-          this.seal();
-          continue;
-        }
-        from = upTo;
-        writer.segment.lastWall = now.wall;
-        writer.segment.lastUptime = this.#options.checkpoints.uptime(now);
-        this.#options.counters.next = writer.segment.endSequence;
-        this.#missingRoom = 0;
-        this.#options.retention.stored(writer.segment.bytes - before);
-      } catch (error) {
-        if (error instanceof AgentError) throw error;
-        this.#options.note("warn", { err: String(error) }, "a write to the buffer failed");
-        this.#abandonWriter();
-        if (isFull(error)) {
-          this.#missingRoom = roomFor(count - from);
-          // First delete segments that hold no undelivered points.
-          const freed = this.#options.checkpoints.removeSettled(now);
-          if (freed > segmentHeaderBytes && !cleared) {
-            cleared = true;
-            continue;
-          }
-          if (this.#options.retention.dropForWrite(this.#missingRoom, now)) continue;
-        }
-        // Try once more, in a new segment.
-        if (++failures > 1) throw error;
-      }
-    }
-  }
-
-  /** Tests whether the disk accepts writes again, without points. Throws as `ensureWriter` does if not. */
-  heal(now: TimestampPair): void {
-    if (this.#missingRoom > 0) {
-      const { disk, folder } = this.#options;
-      probeRoom(disk, folder, this.#missingRoom);
-    }
-    this.ensureWriter(now);
-    this.#missingRoom = 0;
-    this.#options.retention.hasRoom();
-  }
+export function segmentLog(options: SegmentLogOptions) {
+  const { disk, folder, segments, inputs, counters, note, random32, stream, integration } = options;
+  const { segmentBytes, retention, checkpoints, leases, beforeSeal } = options;
+  const scratch: Scratch = { sorter: new SeriesSorter(), out: new ByteWriter(65_536) };
+  let writer: SegmentWriter | undefined;
+  let missingRoom = 0;
 
   /** The writer of the active segment, or of a new one. Throws `BUFFER_UNAVAILABLE` or the disk's error. */
-  ensureWriter(now: TimestampPair): SegmentWriter {
-    if (this.#writer) return this.#writer;
-    const { folder, segmentBytes, stream, integration, counters, retention, checkpoints, segments } = this.#options;
-    const { disk, random32 } = this.#options;
+  function ensureWriter(now: TimestampPair): SegmentWriter {
+    if (writer) return writer;
     retention.makeRoom(segmentBytes, now);
-    const header = {
-      kind: "hot",
-      salt: random32(),
-      stream,
-      first: counters.next,
-      created: now.wall,
-      generation: 0,
-      integration,
-    } as const;
-    const file = { disk, folder, fullBytes: segmentBytes, known: segments };
-    this.#writer = SegmentWriter.create(header, file, this.#scratch);
-    segments.push(this.#writer.segment);
+    const age = { created: now.wall, generation: 0 };
+    const header = { kind: "hot", salt: random32(), stream, first: counters.next, ...age, integration } as const;
+    writer = SegmentWriter.create(header, { disk, folder, fullBytes: segmentBytes, known: segments }, scratch);
+    segments.push(writer.segment);
     // The state must list the new segment, so that the next start notices if its file was deleted meanwhile.
     checkpoints.persist(now);
-    return this.#writer;
+    return writer;
   }
 
-  /**
-   * Counts the points of deleted segments as lost. If the active one was deleted, replaced or truncated, starts a new one:
-   * writes to a file without a name do not outlive the process. Throws as `ensureWriter` does.
-   */
-  leaveDeleted(now: TimestampPair): void {
-    const { disk, folder, checkpoints, segments, note } = this.#options;
-    const { active } = this;
-    const there = new Set(disk.list(folder));
-    // Also check by name: some file systems omit names from a listing while the folder changes.
-    const gone = segments.filter(({ name, path }) => !there.has(name) && isGone(disk, path));
-    for (const segment of gone) {
-      // An earlier iteration has removed this segment.
-      if (!segments.includes(segment)) continue;
-      if (segment === active) {
-        this.#writer?.abandon();
-        this.#writer = undefined;
-      }
-      checkpoints.drop(segment, "missing", now);
-    }
-    if (this.#writer && attempt(() => hasLastRecord(disk, this.#writer!.segment)) === false) {
-      note(
-        "error",
-        { segment: active?.name },
-        "the segment being written was replaced or truncated by another program",
-      );
-      this.#abandonWriter();
-    }
-    if (active && !this.#writer) this.ensureWriter(now);
-  }
-
-  seal(): void {
-    const writer = this.#writer;
-    this.#writer = undefined;
-    if (!writer) return;
-    this.#options.beforeSeal(writer.segment.endSequence);
+  function seal(): void {
+    const sealing = writer;
+    writer = undefined;
+    if (!sealing) return;
+    beforeSeal(sealing.segment.endSequence);
     try {
-      writer.seal();
+      sealing.seal();
     } catch (error) {
-      writer.segment.needsRepair = true;
-      this.#options.note("warn", { err: String(error) }, "a segment could not be sealed");
+      sealing.segment.needsRepair = true;
+      note("warn", { err: String(error) }, "a segment could not be sealed");
     }
-    this.#options.leases.keepIndex(writer.segment);
+    leases.keepIndex(sealing.segment);
   }
 
   /** After a failed write or sync, its file descriptor is never written to again. */
-  #abandonWriter(): void {
-    const writer = this.#writer;
-    this.#writer = undefined;
-    if (!writer) return;
-    writer.abandon();
-    writer.segment.needsRepair = true;
-    this.#options.leases.keepIndex(writer.segment);
+  function abandonWriter(): void {
+    const abandoned = writer;
+    writer = undefined;
+    if (!abandoned) return;
+    abandoned.abandon();
+    abandoned.segment.needsRepair = true;
+    leases.keepIndex(abandoned.segment);
   }
+
+  return {
+    get active(): Segment | undefined {
+      return writer?.segment;
+    },
+    seal,
+    /** Writes and syncs the admitted points. If it throws, none of them or a prefix is stored. */
+    append(group: PointColumns, admission: Admission, now: TimestampPair): void {
+      const { count } = admission;
+      let from = 0;
+      let failures = 0;
+      let cleared = false;
+      while (from < count) {
+        try {
+          const active = ensureWriter(now);
+          const { segment } = active;
+          const before = segment.bytes;
+          const upTo = active.write(group, from, admission, inputs);
+          if (upTo === from) {
+            seal();
+            continue;
+          }
+          from = upTo;
+          segment.lastWall = now.wall;
+          segment.lastUptime = checkpoints.uptime(now);
+          counters.next = segment.endSequence;
+          missingRoom = 0;
+          retention.stored(segment.bytes - before);
+        } catch (error) {
+          if (error instanceof AgentError) throw error;
+          note("warn", { err: String(error) }, "a write to the buffer failed");
+          abandonWriter();
+          if (isFull(error)) {
+            missingRoom = roomFor(count - from);
+            // First delete segments that hold no undelivered points.
+            const freed = checkpoints.removeSettled(now);
+            if (freed > segmentHeaderBytes && !cleared) {
+              cleared = true;
+              continue;
+            }
+            if (retention.dropForWrite(missingRoom, now)) continue;
+          }
+          // Try once more, in a new segment.
+          if (++failures > 1) throw error;
+        }
+      }
+    },
+    /** Tests whether the disk accepts writes again, without points. Throws as `append` does if not. */
+    heal(now: TimestampPair): void {
+      if (missingRoom > 0) probeRoom(disk, folder, missingRoom);
+      ensureWriter(now);
+      missingRoom = 0;
+      retention.hasRoom();
+    },
+    /**
+     * Counts the points of deleted segments as lost. If the active one was deleted, replaced or truncated, starts a new
+     * one: writes to a file without a name do not outlive the process. Throws as `append` does.
+     */
+    leaveDeleted(now: TimestampPair): void {
+      const active = writer?.segment;
+      const there = new Set(disk.list(folder));
+      // Also check by name: some file systems omit names from a listing while the folder changes.
+      const gone = segments.filter(({ name, path }) => !there.has(name) && isGone(disk, path));
+      for (const segment of gone) {
+        // An earlier iteration has removed this segment.
+        if (!segments.includes(segment)) continue;
+        if (segment === active) {
+          writer?.abandon();
+          writer = undefined;
+        }
+        checkpoints.drop(segment, "missing", now);
+      }
+      if (active && writer && attempt(() => hasLastRecord(disk, active)) === false) {
+        const message = "the segment being written was replaced or truncated by another program";
+        note("error", { segment: active.name }, message);
+        abandonWriter();
+      }
+      if (active && !writer) ensureWriter(now);
+    },
+  };
 }
 
 function isGone(disk: Disk, path: string): boolean {

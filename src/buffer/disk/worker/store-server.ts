@@ -7,7 +7,7 @@ import type { LeasedBlock } from "../blocks/block-cut.ts";
 import { type Disk, diskErrorCode, type Note, readOnlyDisk } from "../files/disk.ts";
 import type { FolderLock } from "../files/lock.ts";
 import { keepSameTime } from "../format/input-table.ts";
-import { Store } from "../log/store.ts";
+import { openSegmentStore, type Store } from "../log/store.ts";
 import type { LogEnvironment } from "../segments/segment.ts";
 import type { StoreOpened, StoreReply, StoreRequest, StoreStart } from "./worker-port.ts";
 
@@ -135,7 +135,7 @@ export function openStoreServer({ options, now, again }: StoreStart, environment
       const admitted = limit.admit(message, { part: "buffer", ...fields }, time);
       if (admitted) notes.push({ level, fields: admitted, message });
     };
-    store = new Store(options, { ...environment, disk, note }, now);
+    store = openSegmentStore(options, { ...environment, disk, note }, now);
   }, folder);
   if (error) lock?.[Symbol.dispose]();
   return {
