@@ -3,8 +3,7 @@ import { join } from "node:path";
 import type { JoinedCluster } from "../../cluster/cluster.ts";
 import type { LeaseTerm } from "../../cluster/leases/lease.ts";
 import type { MemberReport } from "../../cluster/members/membership.ts";
-import { SourceHandover } from "../../cluster/sources/source-handover.ts";
-import { holdSource } from "../../cluster/sources/source-leases.ts";
+import { holdSource, openHandover, type SourceHandover } from "../../cluster/sources/source-leases.ts";
 import { type ConfiguredSource, type SourceChanges, sourceChanges } from "../../config/format/config.ts";
 import { reasonOf } from "../../core/errors.ts";
 import type { EpochMicros } from "../../core/point.ts";
@@ -93,7 +92,7 @@ export function clusterSources(options: ClusterSourcesOptions, machine: Runtime)
   async function start(source: string, term: LeaseTerm): Promise<void> {
     const folder = join(dataDir, "sources", source);
     const isHeld = () => term.isHeld;
-    const state = await SourceHandover.open({ state: cluster.state, source, node, folder, isHeld });
+    const state = await openHandover({ state: cluster.state, source, node, folder, isHeld });
     if (!term.isHeld) return;
     const { former } = state;
     // Otherwise the next reader would not know of one that dies before its first regular save: it would take itself for

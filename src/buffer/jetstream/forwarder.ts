@@ -15,7 +15,7 @@ import type { Runtime } from "../../core/runtime.ts";
 import { deadline } from "../../lib/flow/abort.ts";
 import { BackOff } from "../../lib/flow/repeat.ts";
 import { KeptTail } from "./kept-tail.ts";
-import { checkEveryMs, NodeFrames } from "./node-frames.ts";
+import { checkEveryMs, type NodeFrames, nodeFrames } from "./node-frames.ts";
 import { UnkeptFrames } from "./settled-frames.ts";
 import { encodeFrame, maxFrameBytes, maxFramePoints } from "./stream-frame.ts";
 import { PublishedNames } from "./stream-names.ts";
@@ -116,7 +116,7 @@ export class Forwarder {
     const unkept = await UnkeptFrames.open(join(directory, "unkept.json"));
     const { stream, state, node } = this.#options;
     const parts = { stream, state, node, epoch: this.#epoch, names: this.#names, tail, unkept };
-    this.#opened = { tail, unkept, frames: new NodeFrames(parts, this.#hasMoved, this.#runtime) };
+    this.#opened = { tail, unkept, frames: nodeFrames(parts, this.#hasMoved, this.#runtime) };
     this.#fromBefore = buffer.stats().unsettledPoints;
     await using reader = await buffer.reader();
     await this.#untilDone(signal, () => this.#names.open());
@@ -200,7 +200,6 @@ export class Forwarder {
     // Never reuse the number, even if the publication fails: the frame may be in the stream.
     this.#number++;
     this.#points += points;
-    this.#running.frames.latest = latest;
     const sequence = await this.#untilDone(signal, () => this.#running.frames.publish(frame, header));
     await this.#keep(sequence, frame, signal);
     this.#bytes += frame.length;

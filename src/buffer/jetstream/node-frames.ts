@@ -33,126 +33,73 @@ export interface NodeFramesParts {
 /** Interval of looking for frames that the cluster has lost. */
 export const checkEveryMs = 10_000;
 
-export class NodeFrames {
-  /** Latest time of a published point. */
-  latest = Number.NEGATIVE_INFINITY;
-  readonly #parts: NodeFramesParts;
-  readonly #runtime: Runtime;
-  readonly #subject: string;
+export type NodeFrames = ReturnType<typeof nodeFrames>;
+
+/** `moved`: as after `sourceMoved`. */
+export function nodeFrames(parts: NodeFramesParts, moved: boolean, { clock, log, random }: Runtime) {
+  const { stream, state: bucket, node, epoch, names, tail, unkept } = parts;
+  const subject = subjectOf(stream, node);
+  let latest = Number.NEGATIVE_INFINITY;
   /** Sequence of the node's last message, and the creation time of the stream that has it. */
-  #last = 0;
-  #created = "";
-  #republished = 0;
-  #floor = Number.NEGATIVE_INFINITY;
+  let last = 0;
+  let created = "";
+  let republished = 0;
+  let floor = tail.frames.reduce((most, { header }) => Math.max(most, header.latest), Number.NEGATIVE_INFINITY);
   /** Epochs of other processes with the same node name: the sequence at which each was seen, infinite once reported. */
-  readonly #others = new Map<string, number>();
-  #hasMoved: boolean;
-  #mustVerify = true;
-  #verifiedAt = 0;
+  const others = new Map<string, number>();
+  let hasMoved = moved;
+  let mustVerify = true;
+  let verifiedAt = 0;
 
-  /** `hasMoved`: as after `sourceMoved`. */
-  constructor(parts: NodeFramesParts, hasMoved: boolean, runtime: Runtime) {
-    this.#parts = parts;
-    this.#runtime = runtime;
-    this.#hasMoved = hasMoved;
-    this.#subject = subjectOf(parts.stream, parts.node);
-    for (const { header } of parts.tail.frames) this.#floor = Math.max(this.#floor, header.latest);
-  }
-
-  /** Creation time of the stream that has the node's last message. */
-  get created(): string {
-    return this.#created;
-  }
-
-  /** Points up to this time are published as late: an earlier start or another node may have published them. */
-  get floor(): number {
-    return this.#floor;
-  }
-
-  /** Frames published again after the cluster had lost them. */
-  get republished(): number {
-    return this.#republished;
-  }
-
-  /** See `Forwarder.sourceMoved`. */
-  sourceMoved(): void {
-    this.#hasMoved = true;
-    this.#mustVerify = true;
-  }
-
-  /** To be called before values of times that were published may come without being marked as late. */
-  coverPublished(): void {
-    this.#floor = Math.max(this.#floor, this.latest);
-  }
-
-  /** To be called when a call of the stream has failed: the next one verifies first. */
-  mustVerify(): void {
-    this.#mustVerify = true;
-  }
-
-  /** Rejects as the stream does; the next try then verifies the stream first. */
-  async publish(frame: Uint8Array, header: FrameHeader): Promise<number> {
-    await this.verifyIfDue();
-    for (;;) {
-      const sequence = await this.#stored(frame, messageIdOf(header));
-      if (sequence !== undefined) return sequence;
-      const last = await this.#verify();
-      // The frame was stored, but its acknowledgement was lost longer ago than the servers' duplicate window.
-      if (last && epochKey(last) === epochKey(header) && last.number === header.number) return this.#last;
-    }
-  }
-
-  async #stored(frame: Uint8Array, id: string): Promise<number | undefined> {
-    const sequence = await this.#parts.stream.publish(this.#subject, frame, id, this.#last);
-    if (sequence !== undefined) this.#last = sequence;
+  async function stored(frame: Uint8Array, id: string): Promise<number | undefined> {
+    const sequence = await stream.publish(subject, frame, id, last);
+    if (sequence !== undefined) last = sequence;
     return sequence;
   }
 
   /** Verifies what the stream has, if a loss is possible or the last check was 10 s ago. Rejects as the stream does. */
-  async verifyIfDue(): Promise<void> {
-    if (this.#mustVerify || this.#runtime.clock.monotonic() - this.#verifiedAt >= checkEveryMs) await this.#verify();
+  async function verifyIfDue(): Promise<void> {
+    if (mustVerify || clock.monotonic() - verifiedAt >= checkEveryMs) await verify();
   }
 
   /** Detects frames that the cluster has lost and publishes them again. Resolves with the node's last frame. */
-  async #verify(): Promise<FrameHeader | undefined> {
-    this.#mustVerify = true;
-    const { stream, state: bucket } = this.#parts;
+  async function verify(): Promise<FrameHeader | undefined> {
+    mustVerify = true;
     let state = await stream.state();
     if (!state) await stream.create();
     state ??= await stream.state();
     if (!state) throw new AgentError("CLUSTER_UNREACHABLE", "the stream is being created");
-    const { created, firstSequence } = state;
-    await this.#parts.names.restore();
-    const last = await stream.last(this.#subject);
-    const header = last && readableHeader(last.data);
+    const { firstSequence } = state;
+    await names.restore();
+    const message = await stream.last(subject);
+    const header = message && readableHeader(message.data);
     const settlement = await readSettlement(bucket);
     const settled = new SettledFrames(settlement?.frames);
-    await this.#parts.tail.trim(
+    await tail.trim(
       (frame) => settled.has(frame),
-      (frames) => this.#parts.unkept.add(frames),
+      (frames) => unkept.add(frames),
     );
-    const lostPoints = await this.#parts.unkept.judge(settled, created, firstSequence);
-    if (lostPoints > 0)
-      this.#runtime.log.error({ points: lostPoints }, "the cluster has dropped points that were not delivered");
-    const isOthers = last !== undefined && header !== undefined && this.#isOthers(last.sequence, header, created);
-    this.#last = last?.sequence ?? 0;
-    this.#created = created;
-    if (last && header?.epoch !== this.#parts.epoch) this.#raiseFloorTo(header);
-    this.latest = Math.max(this.latest, this.#floor);
-    if (this.#hasMoved) await this.#raiseFloor();
+    const lostPoints = await unkept.judge(settled, state.created, firstSequence);
+    if (lostPoints > 0) log.error({ points: lostPoints }, "the cluster has dropped points that were not delivered");
+    const isOthers = message && header ? isOfOthers(message.sequence, header, state.created) : false;
+    last = message?.sequence ?? 0;
+    created = state.created;
+    if (message && header?.epoch !== epoch) raiseFloorTo(header);
+    latest = Math.max(latest, floor);
+    if (hasMoved) await raiseFloor();
     // Frames are published in the order of the tail, so all frames up to the node's last one are present.
-    const frames = this.#parts.tail.frames;
+    const { frames } = tail;
     const isUpTo = (kept: FrameHeader) =>
       header !== undefined && epochKey(kept) === epochKey(header) && kept.number <= header.number;
     const present = frames.findLastIndex((kept) => isUpTo(kept.header));
-    const lost = frames.filter(({ sequence, created: stream, isSettled }, i) => {
+    const lost = frames.filter(({ sequence, created: of, isSettled }, i) => {
       if (isSettled) return false;
-      if (isOthers) return stream !== created || sequence < firstSequence;
+      if (isOthers) return of !== created || sequence < firstSequence;
       return i > present || sequence < firstSequence;
     });
-    const again = lost.length > 0 ? await this.#republish(lost, frames) : header;
-    this.#mustVerify = false;
-    this.#verifiedAt = this.#runtime.clock.monotonic();
+    const again = lost.length > 0 ? await republish(lost, frames) : header;
+    mustVerify = false;
+    verifiedAt = clock.monotonic();
     return again;
   }
 
@@ -161,26 +108,22 @@ export class NodeFrames {
    * The order of the tail then does not show what was lost, and both would republish their tails in turn. Reports the
    * second message: the first one may be from this agent's former process, if a suspended server has stored it late.
    */
-  #isOthers(sequence: number, header: FrameHeader, created: string): boolean {
+  function isOfOthers(sequence: number, header: FrameHeader, streamCreated: string): boolean {
     const key = epochKey(header);
-    const isKnown =
-      header.epoch === this.#parts.epoch || this.#parts.tail.frames.some((kept) => epochKey(kept.header) === key);
-    if (isKnown) return false;
-    const seen = this.#others.get(key);
+    if (header.epoch === epoch || tail.frames.some((kept) => epochKey(kept.header) === key)) return false;
+    const seen = others.get(key);
     if (seen === undefined) {
-      if (created !== this.#created || sequence <= this.#last) return false;
-      this.#others.set(key, sequence);
+      if (streamCreated !== created || sequence <= last) return false;
+      others.set(key, sequence);
     } else if (sequence > seen) {
-      this.#others.set(key, Number.POSITIVE_INFINITY);
-      const { node } = this.#parts;
-      this.#runtime.log.error({ node }, "another process publishes as this agent; give each one its own agent.name");
+      others.set(key, Number.POSITIVE_INFINITY);
+      log.error({ node }, "another process publishes as this agent; give each one its own agent.name");
     }
     return true;
   }
 
   /** Publishes in order, with new message IDs: the servers may remember the ID of a message that they lost. */
-  async #republish(lost: readonly KeptFrame[], all: readonly KeptFrame[]): Promise<FrameHeader | undefined> {
-    const { log, random } = this.#runtime;
+  async function republish(lost: readonly KeptFrame[], all: readonly KeptFrame[]): Promise<FrameHeader | undefined> {
     const isLost = new Set(lost);
     // Those that are not late have no times of earlier frames. Those that are lost too follow in order.
     const late = all.flatMap((kept, at) => (kept.header.late && !isLost.has(kept) ? [{ kept, at }] : []));
@@ -188,22 +131,20 @@ export class NodeFrames {
     log.warn({ messages: lost.length }, "the cluster has lost messages; publishing them again");
     for (const kept of lost) {
       const at = late.length > 0 ? all.indexOf(kept) : 0;
-      const frame = await this.#renewed(
+      const frame = await renewed(
         kept,
         late.flatMap((later) => (later.at > at ? [later.kept] : [])),
       );
-      const sequence = await this.#stored(frame, `${messageIdOf(kept.header)}.${round}`);
-      if (sequence === undefined)
-        throw new AgentError("CLUSTER_UNREACHABLE", `another process publishes as ${this.#parts.node}`);
-      await this.#parts.tail.add(sequence, this.#created, frame);
-      this.#republished++;
+      const sequence = await stored(frame, `${messageIdOf(kept.header)}.${round}`);
+      if (sequence === undefined) throw new AgentError("CLUSTER_UNREACHABLE", `another process publishes as ${node}`);
+      await tail.add(sequence, created, frame);
+      republished++;
     }
     return lost.at(-1)?.header;
   }
 
   /** The frame with the newest values that the node has published for its times. `later`: frames that may have some. */
-  async #renewed(kept: KeptFrame, later: readonly KeptFrame[]): Promise<Uint8Array> {
-    const { tail } = this.#parts;
+  async function renewed(kept: KeptFrame, later: readonly KeptFrame[]): Promise<Uint8Array> {
     const bytes = await tail.read(kept);
     if (later.length === 0) return bytes;
     const frame = decodeFrame(bytes);
@@ -212,19 +153,63 @@ export class NodeFrames {
     return isRenewed ? encodeFrame(frame, frame, [...frame.numbers.keys()], [...frame.numbers]) : bytes;
   }
 
-  async #raiseFloor(): Promise<void> {
-    const { stream } = this.#parts;
-    for (const subject of await stream.subjects()) {
-      const last = await stream.last(subject);
-      if (last) this.#raiseFloorTo(readableHeader(last.data));
+  async function raiseFloor(): Promise<void> {
+    for (const each of await stream.subjects()) {
+      const message = await stream.last(each);
+      if (message) raiseFloorTo(readableHeader(message.data));
     }
-    this.#hasMoved = false;
+    hasMoved = false;
   }
 
   /** Undefined: the header cannot be decoded; its latest time is assumed to be now. */
-  #raiseFloorTo(header: FrameHeader | undefined): void {
-    this.#floor = Math.max(this.#floor, header?.latest ?? this.#runtime.clock.now());
+  function raiseFloorTo(header: FrameHeader | undefined): void {
+    floor = Math.max(floor, header?.latest ?? clock.now());
   }
+
+  return {
+    /** Latest time of a published point. */
+    get latest(): number {
+      return latest;
+    },
+    /** Creation time of the stream that has the node's last message. */
+    get created(): string {
+      return created;
+    },
+    /** Points up to this time are published as late: an earlier start or another node may have published them. */
+    get floor(): number {
+      return floor;
+    },
+    /** Frames published again after the cluster had lost them. */
+    get republished(): number {
+      return republished;
+    },
+    /** See `Forwarder.sourceMoved`. */
+    sourceMoved(): void {
+      hasMoved = true;
+      mustVerify = true;
+    },
+    /** To be called before values of times that were published may come without being marked as late. */
+    coverPublished(): void {
+      floor = Math.max(floor, latest);
+    },
+    /** To be called when a call of the stream has failed: the next one verifies first. */
+    mustVerify(): void {
+      mustVerify = true;
+    },
+    verifyIfDue,
+    /** `header` has the latest time. Rejects as the stream does; the next try then verifies the stream first. */
+    async publish(frame: Uint8Array, header: FrameHeader): Promise<number> {
+      latest = Math.max(latest, header.latest);
+      await verifyIfDue();
+      for (;;) {
+        const sequence = await stored(frame, messageIdOf(header));
+        if (sequence !== undefined) return sequence;
+        const found = await verify();
+        // The frame was stored, but its acknowledgement was lost longer ago than the servers' duplicate window.
+        if (found && epochKey(found) === epochKey(header) && found.number === header.number) return last;
+      }
+    },
+  };
 }
 
 function readableHeader(frame: Uint8Array): FrameHeader | undefined {

@@ -39,14 +39,14 @@ export class StreamCutter {
   readonly #open = new Map<string, OpenFrame>();
   readonly #partial = new Map<string, readonly number[]>();
   readonly #decoded = new Map<number, ReadFrame>();
-  readonly #ahead: FetchAhead;
+  readonly #ahead: ReturnType<typeof fetchAhead>;
   /** Free inputs by position, of frames that a take passed over. They are read again only if one is requested. */
   readonly #unwanted = new Map<number, Uint32Array>();
   readonly #nameless = new NamelessFrames();
 
   constructor(parts: CutterParts, partial: readonly PartialFrame[]) {
     this.#parts = parts;
-    this.#ahead = new FetchAhead(parts.stream);
+    this.#ahead = fetchAhead(parts.stream);
     this.positions = new StreamPositions({
       onLost: parts.onLost,
       onForgotten: () => {
@@ -245,39 +245,32 @@ function cutOf(taken: readonly ReadFrame[], series: readonly (readonly number[])
 /** Messages requested at once: one by one, a backlog would drain at the round trips to the servers. 8 MiB at most. */
 const fetchedAhead = 16;
 
-class FetchAhead {
-  readonly #stream: Pick<PointStream, "next">;
-  readonly #messages = new Map<number, Promise<StreamMessage | undefined>>();
-
-  constructor(stream: Pick<PointStream, "next">) {
-    this.#stream = stream;
-  }
-
-  /**
-   * Resolves with the message at `at`, and requests those that are read next. `next`: the position after another one;
-   * `isKnown`: it need not be read. Rejects as the stream does.
-   */
-  async fetch(
-    at: number,
-    next: (after: number) => number | undefined,
-    isKnown: (position: number) => boolean,
-  ): Promise<StreamMessage | undefined> {
-    for (const position of this.#messages.keys()) if (position < at) this.#messages.delete(position);
-    let position: number | undefined = at;
-    for (let i = 0; i < fetchedAhead && position !== undefined; i++) {
-      if ((position === at || !isKnown(position)) && !this.#messages.has(position)) {
-        const message = this.#stream.next(position);
-        message.catch(() => {}); // it is awaited when its position is read, or not at all
-        this.#messages.set(position, message);
+function fetchAhead(stream: Pick<PointStream, "next">) {
+  const messages = new Map<number, Promise<StreamMessage | undefined>>();
+  return {
+    /**
+     * Resolves with the message at `at`, and requests those that are read next. `next`: the position after another one;
+     * `isKnown`: it need not be read. Rejects as the stream does.
+     */
+    async fetch(
+      at: number,
+      next: (after: number) => number | undefined,
+      isKnown: (position: number) => boolean,
+    ): Promise<StreamMessage | undefined> {
+      for (const position of messages.keys()) if (position < at) messages.delete(position);
+      let position: number | undefined = at;
+      for (let i = 0; i < fetchedAhead && position !== undefined; i++) {
+        if ((position === at || !isKnown(position)) && !messages.has(position)) {
+          const message = stream.next(position);
+          message.catch(() => {}); // it is awaited when its position is read, or not at all
+          messages.set(position, message);
+        }
+        position = next(position);
       }
-      position = next(position);
-    }
-    const message = this.#messages.get(at);
-    this.#messages.delete(at);
-    return await message;
-  }
-
-  clear(): void {
-    this.#messages.clear();
-  }
+      const message = messages.get(at);
+      messages.delete(at);
+      return await message;
+    },
+    clear: () => messages.clear(),
+  };
 }

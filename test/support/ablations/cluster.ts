@@ -190,7 +190,7 @@ export const clusterAblations: readonly Ablation[] = [
   },
   {
     safeguard: "preventing changes by a former reader that resumes",
-    file: "cluster/sources/source-handover.ts",
+    file: "cluster/sources/source-leases.ts",
     code: "isHeld() ? await (last",
     without: "key ? await (last",
     test: "unit/cluster/source-handover.test.ts",

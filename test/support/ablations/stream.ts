@@ -26,7 +26,7 @@ export const streamAblations: readonly Ablation[] = [
     safeguard: "finding lost messages by the order of the tail instead of earlier positions",
     file: "buffer/jetstream/node-frames.ts",
     code: "i > present || sequence < firstSequence",
-    without: "(i > present && sequence > this.#last) || sequence < firstSequence",
+    without: "(i > present && sequence > last) || sequence < firstSequence",
     test: loss,
   },
   {
@@ -56,9 +56,8 @@ export const streamAblations: readonly Ablation[] = [
   {
     safeguard: "expecting the node's own last message when publishing",
     file: "buffer/jetstream/node-frames.ts",
-    code: "await this.#parts.stream.publish(this.#subject, frame, id, this.#last)",
-    without:
-      "await this.#parts.stream.publish(this.#subject, frame, id, (await this.#parts.stream.last(this.#subject))?.sequence ?? 0)",
+    code: "await stream.publish(subject, frame, id, last)",
+    without: "await stream.publish(subject, frame, id, (await stream.last(subject))?.sequence ?? 0)",
     test: loss,
   },
   {
@@ -78,7 +77,7 @@ export const streamAblations: readonly Ablation[] = [
   {
     safeguard: "marking times that another node has published as late after a source has moved",
     file: "buffer/jetstream/node-frames.ts",
-    code: "if (this.#hasMoved) await this.#raiseFloor();",
+    code: "if (hasMoved) await raiseFloor();",
     without: "",
     test: terms,
   },
@@ -211,7 +210,7 @@ export const streamAblations: readonly Ablation[] = [
   {
     safeguard: "detecting another process with the same name before the tail is republished",
     file: "buffer/jetstream/node-frames.ts",
-    code: "if (isOthers) return stream !== created || sequence < firstSequence;",
+    code: "if (isOthers) return of !== created || sequence < firstSequence;",
     without: "",
     test: blocked,
   },

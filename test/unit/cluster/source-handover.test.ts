@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
-import { SourceHandover } from "../../../src/cluster/sources/source-handover.ts";
+import { openHandover } from "../../../src/cluster/sources/source-leases.ts";
 import { epochMicros } from "../../../src/core/point.ts";
 import { withSlashes } from "../../../src/lib/files/paths.ts";
 import { memoryBucket, unreachable } from "../../support/memory-bucket.ts";
@@ -14,7 +14,7 @@ function site() {
   const state = memoryBucket();
   const place = (node: string) => folder.file(node);
   const open = (node: string, isHeld = () => true) =>
-    SourceHandover.open({ state, source: "line.1", node, folder: place(node), isHeld });
+    openHandover({ state, source: "line.1", node, folder: place(node), isHeld });
   const put = (node: string, name: string, text: string) => {
     mkdirSync(dirname(join(place(node), name)), { recursive: true });
     writeFileSync(join(place(node), name), text);
