@@ -7,7 +7,7 @@ import type { BufferStats } from "../../core/buffer.ts";
 import type { InputId } from "../../core/point.ts";
 import { attempt } from "../../lib/flow/attempt.ts";
 import { Coverage } from "./counters/coverage.ts";
-import { type BufferState, StateFile } from "./counters/state-file.ts";
+import { type BufferState, readStates } from "./counters/state-file.ts";
 import { type Disk, diskErrorCode, readFile } from "./files/disk.ts";
 import type { SeriesVisitor } from "./format/columns.ts";
 import { isPayloadWhole, readPoints, readRecordHeader } from "./format/record.ts";
@@ -75,7 +75,7 @@ export function bufferInspector(folder: string, disk: Disk) {
   // An unreadable FORMAT file counts as missing: the segments identify the buffer.
   const formatFile = attempt(() => readFormatFile(disk, folder)) ?? "missing";
   const stream = typeof formatFile === "object" ? formatFile.stream : undefined;
-  const { states } = StateFile.read(disk, folder);
+  const { states } = readStates(disk, folder);
   const kept = states.find(({ state }) => stream === undefined || state.stream === stream)?.state;
 
   function files(): FoundFile[] {

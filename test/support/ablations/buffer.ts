@@ -80,21 +80,21 @@ export const bufferAblations: readonly Ablation[] = [
   {
     safeguard: "the sync of the folder for a new state",
     file: "buffer/disk/counters/state-file.ts",
-    code: "    if (isNew) this.#disk.syncFolder(this.#folder);\n",
+    code: "    if (isNew) disk.syncFolder(folder);\n",
     without: "",
     test: states,
   },
   {
     safeguard: "the sync of the state that a start finds, before an older slot is overwritten",
     file: "buffer/disk/counters/state-file.ts",
-    code: '      if (current) withFile(disk, `${folder}/${slotNames[current.slot]}`, "write", (file) => file.sync());\n',
+    code: '    if (current) withFile(disk, `${folder}/${slotNames[current.slot]}`, "write", (file) => file.sync());\n',
     without: "",
     test: "unit/buffer/disk/state-file.test.ts",
   },
   {
     safeguard: "keeping the last synced state from being overwritten",
     file: "buffer/disk/counters/state-file.ts",
-    code: ".filter((slot) => slot !== this.#synced)",
+    code: ".filter((slot) => slot !== synced)",
     without: "",
     test: "unit/buffer/disk/delivery-state.test.ts",
   },
@@ -218,7 +218,7 @@ export const bufferAblations: readonly Ablation[] = [
   {
     safeguard: "writing the names of `sameTime: keep` again after a failed replacement",
     file: "buffer/disk/segments/kept-times.ts",
-    code: "    this.#end = undefined;\n    replaceFile",
+    code: "    end = undefined;\n    replaceFile",
     without: "    replaceFile",
     test: "unit/buffer/disk/kept-names.test.ts",
   },

@@ -28,80 +28,52 @@ const headerBytes = 32;
 const reservedBytes = 64 * 1_024;
 const magic = Uint8Array.from([0x54, 0x46, 0x53, 0x54, 0x41, 0x33, 0x0d, 0x0a]);
 
-export class StateFile {
-  readonly #disk: Disk;
-  readonly #folder: string;
-  readonly #out = new ByteWriter();
-  #generation: number;
-  /** Generation in each slot. −1: the slot holds no state of this buffer. */
-  readonly #slots: number[];
-  /** The slot synced last, which is not written to. */
-  #synced: number | undefined;
-
-  private constructor(disk: Disk, folder: string, generation: number, slots: number[], synced: number | undefined) {
-    this.#disk = disk;
-    this.#folder = folder;
-    this.#generation = generation;
-    this.#slots = slots;
-    this.#synced = synced;
+/** The states in intact slots, newest first, and the number of slot files. */
+export function readStates(disk: Disk, folder: string): { states: readonly FoundState[]; slots: number } {
+  const states: FoundState[] = [];
+  let slots = 0;
+  for (const [slot, name] of slotNames.entries()) {
+    const read = readSlot(disk, `${folder}/${name}`);
+    if (read !== undefined) slots++;
+    if (typeof read === "object") states.push({ ...read, slot });
   }
+  return { states: states.toSorted((a, b) => b.generation - a.generation), slots };
+}
 
-  /** The states in intact slots, newest first, and the number of slot files. */
-  static read(disk: Disk, folder: string): { states: readonly FoundState[]; slots: number } {
-    const states: FoundState[] = [];
-    let slots = 0;
-    for (const [slot, name] of slotNames.entries()) {
-      const read = readSlot(disk, `${folder}/${name}`);
-      if (read !== undefined) slots++;
-      if (typeof read === "object") states.push({ ...read, slot });
-    }
-    return { states: states.toSorted((a, b) => b.generation - a.generation), slots };
-  }
-
-  /** Continues after `current`, one of the `found` states. */
-  static open(disk: Disk, folder: string, found: readonly FoundState[], current: FoundState | undefined): StateFile {
-    const slots = slotNames.map((_, slot) => {
-      const own = found.find((each) => each.slot === slot && each.state.stream === current?.state.stream);
-      return own?.generation ?? -1;
-    });
-    const generation = Math.max(0, ...found.map((each) => each.generation));
-    // The previous process may have written `current` without a sync, and its synced slot may be overwritten next.
-    const synced = attempt(() => {
-      if (current) withFile(disk, `${folder}/${slotNames[current.slot]}`, "write", (file) => file.sync());
-      return current?.slot;
-    });
-    return new StateFile(disk, folder, generation, slots, synced);
-  }
-
+export interface StateFile {
   /** The state then survives a kill, and with `sync` a power cut. If it throws, the slot synced last is still valid. */
-  write(state: BufferState, sync: boolean): void {
-    const out = this.#out;
-    out.cut();
-    out.skip(headerBytes);
-    bufferState.write(out, state);
-    const used = out.length;
-    if (used < reservedBytes) out.skip(reservedBytes - used);
-    const bytes = out.written();
-    const view = new DataView(bytes.buffer, bytes.byteOffset, headerBytes);
-    bytes.set(magic);
-    view.setFloat64(8, this.#generation + 1, true);
-    view.setUint32(16, used - headerBytes, true);
-    view.setUint32(20, crc32(bytes, headerBytes, used), true);
-    view.setUint32(24, crc32(bytes, 0, 24), true);
-    const slot = this.#writeFreeSlot(bytes, used, sync);
-    this.#generation++;
-    this.#slots[slot] = this.#generation;
-    if (sync) this.#synced = slot;
-  }
+  write(state: BufferState, sync: boolean): void;
+}
+
+/** Continues after `current`, one of the `found` states. */
+export function openStateFile(
+  disk: Disk,
+  folder: string,
+  found: readonly FoundState[],
+  current: FoundState | undefined,
+): StateFile {
+  const out = new ByteWriter();
+  /** Generation in each slot. −1: the slot holds no state of this buffer. */
+  const generations = slotNames.map((_, slot) => {
+    const own = found.find((each) => each.slot === slot && each.state.stream === current?.state.stream);
+    return own?.generation ?? -1;
+  });
+  let generation = Math.max(0, ...found.map((each) => each.generation));
+  /** The slot synced last, which is not written to. */
+  let synced = attempt(() => {
+    // The previous process may have written `current` without a sync, and its synced slot may be overwritten next.
+    if (current) withFile(disk, `${folder}/${slotNames[current.slot]}`, "write", (file) => file.sync());
+    return current?.slot;
+  });
 
   /** Writes to the slot with the oldest state, except the one synced last. Returns the slot. */
-  #writeFreeSlot(bytes: Uint8Array, used: number, sync: boolean): number {
-    const free = slotNames.map((_, slot) => slot).filter((slot) => slot !== this.#synced);
-    free.sort((a, b) => this.#slots[a]! - this.#slots[b]!);
+  function writeFreeSlot(bytes: Uint8Array, used: number, sync: boolean): number {
+    const free = [...generations.keys()].filter((slot) => slot !== synced);
+    free.sort((a, b) => generations[a]! - generations[b]!);
     for (const slot of free)
       try {
-        this.#slots[slot] = -1;
-        this.#writeSlot(`${this.#folder}/${slotNames[slot]}`, bytes, used, sync);
+        generations[slot] = -1;
+        writeSlot(`${folder}/${slotNames[slot]}`, bytes, used, sync);
         return slot;
       } catch (error) {
         // A full disk has no room for a new slot; existing ones have their blocks allocated. A bad block fails one slot.
@@ -110,10 +82,10 @@ export class StateFile {
     throw new Error("there is no slot to write to");
   }
 
-  #writeSlot(path: string, bytes: Uint8Array, used: number, sync: boolean): void {
-    const existing = ifThere(() => this.#disk.open(path, "write"));
+  function writeSlot(path: string, bytes: Uint8Array, used: number, sync: boolean): void {
+    const existing = ifThere(() => disk.open(path, "write"));
     const isNew = existing === undefined;
-    const file = existing ?? this.#disk.open(path, "create");
+    const file = existing ?? disk.open(path, "create");
     try {
       // Only a new slot is written with its padding.
       writeFully(file, isNew ? bytes : bytes.subarray(0, used), 0);
@@ -121,8 +93,28 @@ export class StateFile {
     } finally {
       file.close();
     }
-    if (isNew) this.#disk.syncFolder(this.#folder);
+    if (isNew) disk.syncFolder(folder);
   }
+
+  return {
+    write(state, sync) {
+      out.cut();
+      out.skip(headerBytes);
+      bufferState.write(out, state);
+      const used = out.length;
+      if (used < reservedBytes) out.skip(reservedBytes - used);
+      const bytes = out.written();
+      const view = new DataView(bytes.buffer, bytes.byteOffset, headerBytes);
+      bytes.set(magic);
+      view.setFloat64(8, generation + 1, true);
+      view.setUint32(16, used - headerBytes, true);
+      view.setUint32(20, crc32(bytes, headerBytes, used), true);
+      view.setUint32(24, crc32(bytes, 0, 24), true);
+      const slot = writeFreeSlot(bytes, used, sync);
+      generations[slot] = ++generation;
+      if (sync) synced = slot;
+    },
+  };
 }
 
 export interface FoundState {

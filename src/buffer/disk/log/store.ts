@@ -7,7 +7,7 @@ import type { Taken, TakeRequest } from "../blocks/block-cut.ts";
 import { LeaseTable } from "../blocks/lease-table.ts";
 import { InputTable, type PointColumns } from "../format/input-table.ts";
 import { recover } from "../recovery/recovery.ts";
-import { KeptFile } from "../segments/kept-times.ts";
+import { keptFile } from "../segments/kept-times.ts";
 import { type BlockSettlement, InputMarks } from "../segments/late-points.ts";
 import type { LogEnvironment, Segment, StoreOptions, TimestampPair } from "../segments/segment.ts";
 import { repairSegment } from "../segments/segment-writer.ts";
@@ -34,9 +34,8 @@ export function openSegmentStore(options: StoreOptions, environment: LogEnvironm
   const upkeep = { ...parts, leases, checkpoints };
   const retention = retentionPolicy(options, upkeep);
   const marks = new InputMarks(latestUnsettled(segments, opened));
-  const keptFile = new KeptFile({ ...parts, kept: marks.kept });
-  const beforeSeal = (next: number) => keptFile.sealing(next);
-  const log = segmentLog({ ...upkeep, segmentBytes, retention, beforeSeal });
+  const keptTimes = keptFile({ ...parts, kept: marks.kept });
+  const log = segmentLog({ ...upkeep, segmentBytes, retention, beforeSeal: (next) => keptTimes.sealing(next) });
   const scrub = openScrubber(upkeep);
   const compactor = openCompactor({ ...upkeep, coldPoints });
   const begun = counters.next;
@@ -74,9 +73,9 @@ export function openSegmentStore(options: StoreOptions, environment: LogEnvironm
     return oldest.time === undefined ? undefined : epochMicros(oldest.time);
   }
 
-  keptFile.restore(segments, (segment) => leases.index(segment));
+  keptTimes.restore(segments, (segment) => leases.index(segment));
   // The segments that this restore has read may be removed from here on.
-  keptFile.sealing(counters.next);
+  keptTimes.sealing(counters.next);
   checkpoints.persist(opened);
   return {
     inputs,
@@ -89,7 +88,7 @@ export function openSegmentStore(options: StoreOptions, environment: LogEnvironm
     append(group: PointColumns, now: TimestampPair): void {
       const admission = marks.admit(group);
       try {
-        if (marks.kept.unnamed.size > 0) keptFile.nameNew(counters.next);
+        if (marks.kept.unnamed.size > 0) keptTimes.nameNew(counters.next);
         log.append(group, admission, now);
       } catch (error) {
         marks.undo(group, admission);

@@ -6,7 +6,14 @@
 import { unsettledInRecords } from "../blocks/segment-losses.ts";
 import { joinedSpan, type LossReason, type LostSpan, PointCounters } from "../counters/point-counters.ts";
 import { RangeSet, type RemovedRange } from "../counters/ranges.ts";
-import { type BufferState, type FoundState, type SegmentState, StateFile } from "../counters/state-file.ts";
+import {
+  type BufferState,
+  type FoundState,
+  openStateFile,
+  readStates,
+  type SegmentState,
+  type StateFile,
+} from "../counters/state-file.ts";
 import { type Disk, diskErrorCode, isFull, type Notes, withRetries } from "../files/disk.ts";
 import { formatFileName, parseSegmentName, readFormatFile, writeFormatFile } from "../format/segment-file.ts";
 import { type LogEnvironment, loadIndex, type Segment, SegmentReader } from "../segments/segment.ts";
@@ -42,7 +49,7 @@ export function recover(options: RecoveryOptions): Recovered {
   const format = withRetries(() => readFormatFile(disk, folder));
   const found = findFiles(options);
   refuseOtherVersions(folder, format, found);
-  const { states, slots } = StateFile.read(disk, folder);
+  const { states, slots } = readStates(disk, folder);
   const written = typeof format === "object" ? format.stream : undefined;
   const stream = streamOf(written, found, states) ?? options.newStream;
   if (stream !== written) {
@@ -56,7 +63,7 @@ export function recover(options: RecoveryOptions): Recovered {
   const strangers = states.filter(({ state: each }) => each.stream !== stream).length;
   if (strangers > 0)
     note(state ? "warn" : "error", { slots: strangers }, "the state of another buffer was found and is not applied");
-  const stateFile = StateFile.open(disk, folder, states, current);
+  const stateFile = openStateFile(disk, folder, states, current);
   // A single slot without segments means that the power failed while the buffer was first created.
   const stateDamaged = state === undefined && (found.length > 0 || slots > 1);
   const counters = PointCounters.from(state);

@@ -89,57 +89,13 @@ const newline = 0x0a;
 
 export const keptFileName = "kept.json";
 
-export class KeptFile {
-  readonly #options: KeptFileOptions;
+export function keptFile({ disk, folder, note, stream, inputs, kept }: KeptFileOptions) {
   /** The file covers all points before this sequence number. */
-  #sequence = 0;
+  let sequence = 0;
   /** Offset after the last intact line. Undefined: there is no file of this buffer. */
-  #end: number | undefined;
+  let end: number | undefined;
 
-  constructor(options: KeptFileOptions) {
-    this.#options = options;
-  }
-
-  /** Fills `kept` from the file and from the segments with later points. Skips what is unreadable. */
-  restore(segments: readonly Segment[], indexOf: IndexOf): void {
-    const { stream, inputs, kept, note } = this.#options;
-    const { content, named, end } = this.#read();
-    if (content?.stream !== stream) return;
-    this.#sequence = content.sequence;
-    this.#end = end;
-    for (const [input, bounds] of [...content.inputs, ...named])
-      if (isInputId(input))
-        for (let i = 0; i < bounds.length; i += 2) kept.occupy(inputs.numberOf(input), bounds[i]!, bounds[i + 1]);
-    for (const segment of segments)
-      if (segment.points > 0 && segment.endSequence > content.sequence)
-        try {
-          withRetries(() => this.#occupyFrom(segment, indexOf));
-        } catch (error) {
-          note(
-            "warn",
-            { segment: segment.name, err: String(error) },
-            "cannot read the times that inputs with sameTime: keep have values for; values delivered again may replace others",
-          );
-        }
-  }
-
-  /** Names new inputs before their points, from `next` on, are appended: a start restores only inputs that it names. */
-  nameNew(next: number): void {
-    if (this.#end === undefined || !this.#append(this.#end)) this.#write(next);
-  }
-
-  /** To be called before the segment that ends at `next` is sealed, so that a start need not read it. Never throws. */
-  sealing(next: number): void {
-    if (this.#options.kept.isEmpty || this.#sequence === next) return;
-    try {
-      this.#write(next);
-    } catch (error) {
-      this.#options.note("warn", { err: String(error) }, `${keptFileName} could not be written`);
-    }
-  }
-
-  #write(next: number): void {
-    const { disk, folder, stream, inputs, kept } = this.#options;
+  function write(next: number): void {
     const content: Content = {
       stream,
       sequence: next,
@@ -147,17 +103,16 @@ export class KeptFile {
     };
     const line = lineOf(content);
     // If this fails after the file was replaced, nothing may be appended at the end of the file before.
-    this.#end = undefined;
+    end = undefined;
     replaceFile(disk, folder, keptFileName, line);
     disk.syncFolder(folder);
-    this.#sequence = next;
-    this.#end = line.length;
+    sequence = next;
+    end = line.length;
     kept.unnamed.clear();
   }
 
-  /** Appends the new inputs at `end`, over the remains of a failed write. False: the file was deleted. */
-  #append(end: number): boolean {
-    const { disk, folder, inputs, kept } = this.#options;
+  /** Appends the new inputs at `at`, over the remains of a failed write. False: the file was deleted. */
+  function append(at: number): boolean {
     const file = ifThere(() => disk.open(`${folder}/${keptFileName}`, "write"));
     if (!file) return false;
     const lines = Array.from(kept.unnamed, (input) =>
@@ -165,44 +120,42 @@ export class KeptFile {
     );
     const bytes = Buffer.concat(lines);
     try {
-      writeFully(file, bytes, end);
+      writeFully(file, bytes, at);
       file.sync();
     } finally {
       file.close();
     }
-    this.#end = end + bytes.length;
+    end = at + bytes.length;
     kept.unnamed.clear();
     return true;
   }
 
-  /** Reads the lines before the first damaged one, which ends at `end`. */
-  #read(): { content: Content | undefined; named: NamedInput[]; end: number } {
-    const { disk, folder } = this.#options;
+  /** Reads the lines before the first damaged one, which begins at `length`. */
+  function read(): { content: Content | undefined; named: NamedInput[]; length: number } {
     let content: Content | undefined;
     const named: NamedInput[] = [];
-    let end = 0;
+    let length = 0;
     try {
       const bytes = withRetries(() => readFile(disk, `${folder}/${keptFileName}`));
-      while (end < bytes.length) {
-        const next = bytes.indexOf(newline, end);
+      while (length < bytes.length) {
+        const next = bytes.indexOf(newline, length);
         if (next < 0) break;
-        const line = bytes.subarray(end, next);
+        const line = bytes.subarray(length, next);
         const json = line.subarray(9);
         if (new TextDecoder().decode(line.subarray(0, 8)) !== crc32Text(json)) break;
         const value: unknown = JSON.parse(new TextDecoder().decode(json));
         // The checksum proves that this buffer wrote the value.
         if (content) named.push(value as NamedInput);
         else content = value as Content;
-        end = next + 1;
+        length = next + 1;
       }
     } catch (error) {
       if (diskErrorCode(error) === "" && !(error instanceof SyntaxError)) throw error;
     }
-    return { content, named, end };
+    return { content, named, length };
   }
 
-  #occupyFrom(segment: Segment, indexOf: IndexOf): void {
-    const { disk, inputs, kept } = this.#options;
+  function occupyFrom(segment: Segment, indexOf: IndexOf): void {
     const index = indexOf(segment);
     const numbers = index.dictionary.map((input) => (input === undefined ? -1 : inputs.numberOf(input)));
     if (!numbers.some((number) => kept.has(number))) return;
@@ -211,8 +164,45 @@ export class KeptFile {
       const number = numbers[place] ?? -1;
       if (kept.has(number)) for (const time of times) kept.occupy(number, time);
     };
-    for (let i = 0; i < index.sequences.length; i++) if (index.rangeOf(i)[1] > this.#sequence) reader.visit(i, occupy);
+    for (let i = 0; i < index.sequences.length; i++) if (index.rangeOf(i)[1] > sequence) reader.visit(i, occupy);
   }
+
+  return {
+    /** Fills `kept` from the file and from the segments with later points. Skips what is unreadable. */
+    restore(segments: readonly Segment[], indexOf: IndexOf): void {
+      const { content, named, length } = read();
+      if (content?.stream !== stream) return;
+      ({ sequence } = content);
+      end = length;
+      for (const [input, bounds] of [...content.inputs, ...named])
+        if (isInputId(input))
+          for (let i = 0; i < bounds.length; i += 2) kept.occupy(inputs.numberOf(input), bounds[i]!, bounds[i + 1]);
+      for (const segment of segments)
+        if (segment.points > 0 && segment.endSequence > sequence)
+          try {
+            withRetries(() => occupyFrom(segment, indexOf));
+          } catch (error) {
+            note(
+              "warn",
+              { segment: segment.name, err: String(error) },
+              "cannot read the times that inputs with sameTime: keep have values for; values delivered again may replace others",
+            );
+          }
+    },
+    /** Names new inputs before their points, from `next` on, are appended: a start restores only inputs that it names. */
+    nameNew(next: number): void {
+      if (end === undefined || !append(end)) write(next);
+    },
+    /** To be called before the segment that ends at `next` is sealed, so that a start need not read it. Never throws. */
+    sealing(next: number): void {
+      if (kept.isEmpty || sequence === next) return;
+      try {
+        write(next);
+      } catch (error) {
+        note("warn", { err: String(error) }, `${keptFileName} could not be written`);
+      }
+    },
+  };
 }
 
 function lineOf(value: Content | NamedInput): Uint8Array {

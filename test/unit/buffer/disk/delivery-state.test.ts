@@ -1,6 +1,6 @@
 // What a restart knows of deliveries: everything that was settled before a kill, and nothing of another buffer.
 import { expect, test } from "vitest";
-import { StateFile } from "../../../../src/buffer/disk/counters/state-file.ts";
+import { readStates } from "../../../../src/buffer/disk/counters/state-file.ts";
 import { append, folder, moment, openStore, settle, type Triple, take, takeAll } from "../../../support/disk-store.ts";
 import { failure, MemoryDisk } from "../../../support/memory-disk.ts";
 import { seeded } from "../../../support/runtime.ts";
@@ -45,7 +45,7 @@ test("a record delivered in parts leaves no series in the state file once it is 
   append(store, manySeries);
   append(store, polls(10));
   const parts = [take(store, "backlog", 120)!, take(store, "backlog", 120)!, take(store)!];
-  const seriesIn = () => StateFile.read(disk, folder).states[0]!.state.segments.map(({ series }) => series.length);
+  const seriesIn = () => readStates(disk, folder).states[0]!.state.segments.map(({ series }) => series.length);
   for (const [i, part] of parts.entries()) {
     settle(store, part);
     expect(seriesIn()).toEqual(i === 0 ? [120] : [0]);

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import type { Disk } from "../../../../src/buffer/disk/files/disk.ts";
 import { InputTable } from "../../../../src/buffer/disk/format/input-table.ts";
-import { KeptFile, KeptTimes } from "../../../../src/buffer/disk/segments/kept-times.ts";
+import { KeptTimes, keptFile } from "../../../../src/buffer/disk/segments/kept-times.ts";
 import type { InputId } from "../../../../src/core/point.ts";
 import { failure, MemoryDisk } from "../../../support/memory-disk.ts";
 
@@ -111,6 +111,6 @@ function watchWrites(disk: MemoryDisk): { bytes: number } {
 function open(disk: Disk) {
   const inputs = new InputTable();
   const kept = new KeptTimes();
-  const file = new KeptFile({ disk, folder, note: () => {}, stream: "1", inputs, kept });
+  const file = keptFile({ disk, folder, note: () => {}, stream: "1", inputs, kept });
   return { inputs, kept, file };
 }

@@ -1,6 +1,11 @@
 // The slots of the state file after a kill and a power cut.
 import { expect, test } from "vitest";
-import { type BufferState, StateFile } from "../../../../src/buffer/disk/counters/state-file.ts";
+import {
+  type BufferState,
+  openStateFile,
+  readStates,
+  type StateFile,
+} from "../../../../src/buffer/disk/counters/state-file.ts";
 import { append, folder, moment, openStore, type Triple } from "../../../support/disk-store.ts";
 import { failure, MemoryDisk } from "../../../support/memory-disk.ts";
 import { seeded } from "../../../support/runtime.ts";
@@ -35,8 +40,8 @@ const stateOf = (settled: number): BufferState => ({
 });
 
 function open(disk: MemoryDisk): StateFile {
-  const { states } = StateFile.read(disk, folder);
-  return StateFile.open(disk, folder, states, states[0]);
+  const { states } = readStates(disk, folder);
+  return openStateFile(disk, folder, states, states[0]);
 }
 
 test("a power cut during the first write after a kill leaves a complete state file", () => {
@@ -53,7 +58,7 @@ test("a power cut during the first write after a kill leaves a complete state fi
     };
     expect(() => second.write(stateOf(8), true)).toThrow("the power fails");
     const random = seeded(seed);
-    const { states } = StateFile.read(
+    const { states } = readStates(
       disk.afterPowerCut(() => random() < 0.5),
       folder,
     );
