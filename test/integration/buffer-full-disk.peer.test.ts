@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { openDiskBuffer } from "../../src/buffer/disk/disk-buffer.ts";
 import { nodeDisk } from "../../src/buffer/disk/files/disk.ts";
 import { bufferOptions } from "../../src/buffer/disk/options.ts";
-import { KeptTail } from "../../src/buffer/jetstream/kept-tail.ts";
+import { openKeptTail } from "../../src/buffer/jetstream/kept-tail.ts";
 import { encodeFrame } from "../../src/buffer/jetstream/stream-frame.ts";
 import { Block, type BlockId } from "../../src/core/block.ts";
 import { epochMicros, type InputId } from "../../src/core/point.ts";
@@ -125,7 +125,7 @@ test.skipIf(!isRoot)(
     using volume = tmpfs(4);
     const directory = `${volume.path}/forwarded`;
     const keep = { directory, keepMs: 600_000, keepBytes: 2 ** 30, unreadable: () => {} };
-    await using tail = await KeptTail.open(keep, systemClock());
+    await using tail = await openKeptTail(keep, systemClock());
     const count = 60_000;
     const times = Float64Array.from({ length: count }, (_, i) => i);
     const block = Block.of(1 as BlockId, [{ input: "a" as InputId, times, values: times.map(Math.sqrt) }]);

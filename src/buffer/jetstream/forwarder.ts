@@ -14,9 +14,9 @@ import { isAgentError, reasonOf } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import { deadline } from "../../lib/flow/abort.ts";
 import { BackOff } from "../../lib/flow/repeat.ts";
-import { KeptTail } from "./kept-tail.ts";
+import { type KeptTail, openKeptTail } from "./kept-tail.ts";
 import { checkEveryMs, type NodeFrames, nodeFrames } from "./node-frames.ts";
-import { UnkeptFrames } from "./settled-frames.ts";
+import { openUnkeptFrames, type UnkeptFrames } from "./settled-frames.ts";
 import { encodeFrame, maxFrameBytes, maxFramePoints } from "./stream-frame.ts";
 import { PublishedNames } from "./stream-names.ts";
 
@@ -112,8 +112,8 @@ export class Forwarder {
     const { clock, log } = this.#runtime;
     const unreadable = (reason: string) =>
       log.error({ reason }, "kept published points cannot be read; if the cluster loses them, they are lost");
-    await using tail = await KeptTail.open({ directory, keepMs, keepBytes, unreadable }, clock);
-    const unkept = await UnkeptFrames.open(join(directory, "unkept.json"));
+    await using tail = await openKeptTail({ directory, keepMs, keepBytes, unreadable }, clock);
+    const unkept = await openUnkeptFrames(join(directory, "unkept.json"));
     const { stream, state, node } = this.#options;
     const parts = { stream, state, node, epoch: this.#epoch, names: this.#names, tail, unkept };
     this.#opened = { tail, unkept, frames: nodeFrames(parts, this.#hasMoved, this.#runtime) };

@@ -42,176 +42,160 @@ export interface KeptTailOptions {
   readonly unreadable: (reason: string) => void;
 }
 
-export class KeptTail implements AsyncDisposable {
-  readonly #options: KeptTailOptions;
-  readonly #clock: Clock;
-  /** Keyed by node, epoch and number, in the order of publication. */
-  readonly #places = new Map<string, Place>();
-  #file: FileHandle | undefined;
-  #number = 0;
-  #length = 0;
-  #since = 0;
-  #bytes = 0;
+export type KeptTail = Awaited<ReturnType<typeof openKeptTail>>;
 
-  private constructor(options: KeptTailOptions, clock: Clock) {
-    this.#options = options;
-    this.#clock = clock;
+/** Loads the frames of earlier starts. Rejects if the folder cannot be read. */
+export async function openKeptTail({ directory, keepMs, keepBytes, unreadable }: KeptTailOptions, clock: Clock) {
+  /** By `frameKey`, in the order of publication. */
+  const places = new Map<string, Place>();
+  let bytes = 0;
+  /** The file that is written: undefined, or with this number, length and time of its creation. */
+  let file: FileHandle | undefined;
+  let number = 0;
+  let length = 0;
+  let since = 0;
+  let oldest = 0;
+
+  const pathOf = (of: number) => join(directory, `tail-${of}.log`);
+
+  function note(frame: Omit<KeptFrame, "isSettled">, place: Pick<Place, "file" | "offset" | "bytes">): void {
+    const key = frameKey(frame.header);
+    bytes += place.bytes - (places.get(key)?.bytes ?? 0);
+    // A republished frame keeps its position in the order.
+    places.set(key, { ...frame, ...place, since: clock.monotonic(), isSettled: false });
   }
 
-  /** Loads the frames of earlier starts. Rejects if the folder cannot be read. */
-  static async open(options: KeptTailOptions, clock: Clock): Promise<KeptTail> {
-    const tail = new KeptTail(options, clock);
-    await mkdir(options.directory, { recursive: true });
-    const names = await readdir(options.directory);
-    const numbers = names.flatMap((name) => /^tail-(\d+)\.log$/.exec(name)?.[1] ?? []).map(Number);
-    for (const number of numbers.sort((a, b) => a - b)) await tail.#load(number);
-    return tail;
+  async function writable(): Promise<FileHandle> {
+    if (length >= fileBytes || clock.monotonic() - since >= fileMs) await close();
+    if (file) return file;
+    const path = pathOf(++number);
+    file = await open(path, "w", 0o600);
+    length = 0;
+    since = clock.monotonic();
+    await syncName(path);
+    return file;
   }
 
-  get bytes(): number {
-    return this.#bytes;
+  async function close(): Promise<void> {
+    const closing = file;
+    file = undefined;
+    length = 0;
+    await closing?.close();
   }
 
-  /** Oldest first. */
-  get frames(): readonly KeptFrame[] {
-    return [...this.#places.values()];
-  }
-
-  /** Resolves once the frame is on disk. A frame kept before gets the new sequence and a new age. */
-  async add(sequence: number, created: string, frame: Uint8Array): Promise<void> {
-    const payload = new ByteWriter(frame.length + 64);
-    payload.f64(sequence);
-    payload.text(created);
-    payload.raw(frame);
-    const record = new ByteWriter(payload.length + headBytes);
-    record.u32(payload.length);
-    record.u32(crc32(payload.written()));
-    record.raw(payload.written());
+  async function load(of: number): Promise<void> {
+    if (number === 0) oldest = of;
+    number = of;
+    let content: Uint8Array;
     try {
-      const file = await this.#writable();
-      const { bytesWritten } = await file.write(record.written(), 0, record.length, this.#length);
-      if (bytesWritten < record.length)
-        throw new Error(`${this.#path(this.#number)}: the disk took a part of a record`);
-      await file.datasync();
+      content = await readFile(pathOf(of));
     } catch (error) {
-      // Each try would leave a part of the record, and together they take the room that comes and goes on a full disk.
-      const cut = this.#length > 0 ? this.#file?.truncate(this.#length) : this.#file && rm(this.#path(this.#number));
-      await cut?.catch(() => {});
-      // After a failed sync, the kernel's copy of the file is unreliable: the next try writes to a new file.
-      await this.#close();
-      throw error;
+      // The stream has its frames, and the points that follow must not wait for them.
+      unreadable(reasonOf(error));
+      return;
     }
-    this.#note({ sequence, created, header: decodeFrameHeader(frame) }, this.#number, this.#length, record.length);
-    this.#length += record.length;
+    for (let at = 0, record = recordAt(content, 0); record; at += record.bytes, record = recordAt(content, at)) {
+      const { sequence, created, frame } = record;
+      note({ sequence, created, header: decodeFrameHeader(frame) }, { file: of, offset: at, bytes: record.bytes });
+    }
   }
 
   /** Reads a frame. Rejects as the disk does, or if the frame is damaged. */
-  async read({ header }: KeptFrame): Promise<Uint8Array> {
-    const place = this.#places.get(frameKey(header))!;
-    await using file = await open(this.#path(place.file));
-    const { buffer } = await file.read(Buffer.alloc(place.bytes), 0, place.bytes, place.offset);
+  async function read({ header }: KeptFrame): Promise<Uint8Array> {
+    const place = places.get(frameKey(header))!;
+    await using source = await open(pathOf(place.file));
+    const { buffer } = await source.read(Buffer.alloc(place.bytes), 0, place.bytes, place.offset);
     const record = recordAt(buffer, 0);
-    if (!record) throw new Error(`${this.#path(place.file)} is damaged`);
+    if (!record) throw new Error(`${pathOf(place.file)} is damaged`);
     return record.frame;
   }
 
-  /**
-   * Removes frames that are too old, beyond the size limit, or settled with all before them: values of a later frame may
-   * replace those of one that is not settled. `unkept` stores removed frames that are not settled.
-   */
-  async trim(
-    isSettled: (header: FrameHeader) => boolean,
-    unkept: (frames: readonly UnkeptFrame[]) => Promise<void>,
-  ): Promise<void> {
-    const { keepMs, keepBytes } = this.#options;
-    const leaving: UnkeptFrame[] = [];
-    const removed: [name: string, bytes: number][] = [];
-    let left = this.#bytes;
-    let areSettled = true;
-    for (const [name, place] of this.#places) {
-      const { header, sequence, created, since, bytes } = place;
-      place.isSettled ||= isSettled(header);
-      const isOver = this.#clock.monotonic() - since > keepMs || left > keepBytes;
-      if (!isOver) areSettled &&= place.isSettled;
-      if (!isOver && !areSettled) continue;
-      left -= bytes;
-      removed.push([name, bytes]);
-      if (place.isSettled) continue;
+  await mkdir(directory, { recursive: true });
+  const names = await readdir(directory);
+  const numbers = names.flatMap((name) => /^tail-(\d+)\.log$/.exec(name)?.[1] ?? []).map(Number);
+  for (const each of numbers.sort((a, b) => a - b)) await load(each);
+  return {
+    get bytes(): number {
+      return bytes;
+    },
+    /** Oldest first. */
+    get frames(): readonly KeptFrame[] {
+      return [...places.values()];
+    },
+    /** Resolves once the frame is on disk. A frame kept before gets the new sequence and a new age. */
+    async add(sequence: number, created: string, frame: Uint8Array): Promise<void> {
+      const payload = new ByteWriter(frame.length + 64);
+      payload.f64(sequence);
+      payload.text(created);
+      payload.raw(frame);
+      const record = new ByteWriter(payload.length + headBytes);
+      record.u32(payload.length);
+      record.u32(crc32(payload.written()));
+      record.raw(payload.written());
       try {
-        leaving.push({ frame: decodeFrame(await this.read(place)), sequence, created });
-      } catch {
-        // A damaged frame cannot be published again, and how many points it has is not known.
+        const target = await writable();
+        const { bytesWritten } = await target.write(record.written(), 0, record.length, length);
+        if (bytesWritten < record.length) throw new Error(`${pathOf(number)}: the disk took a part of a record`);
+        await target.datasync();
+      } catch (error) {
+        // Each try would leave a part of the record, and together they take the room that comes and goes on a full disk.
+        const cut = length > 0 ? file?.truncate(length) : file && rm(pathOf(number));
+        await cut?.catch(() => {});
+        // After a failed sync, the kernel's copy of the file is unreliable: the next try writes to a new file.
+        await close();
+        throw error;
       }
-    }
-    await unkept(leaving);
-    for (const [name, bytes] of removed) {
-      this.#places.delete(name);
-      this.#bytes -= bytes;
-    }
-    const used = new Set(Array.from(this.#places.values(), ({ file }) => file));
-    for (let number = this.#oldest; number < this.#number; number++) {
-      if (used.has(number)) continue;
-      try {
-        await rm(this.#path(number), { force: true });
-      } catch {
-        // The next call tries again.
-        continue;
+      const place = { file: number, offset: length, bytes: record.length };
+      note({ sequence, created, header: decodeFrameHeader(frame) }, place);
+      length += record.length;
+    },
+    read,
+    /**
+     * Removes frames that are too old, beyond the size limit, or settled with all before them: values of a later frame
+     * may replace those of one that is not settled. `unkept` stores removed frames that are not settled.
+     */
+    async trim(
+      isSettled: (header: FrameHeader) => boolean,
+      unkept: (frames: readonly UnkeptFrame[]) => Promise<void>,
+    ): Promise<void> {
+      const leaving: UnkeptFrame[] = [];
+      const removed: (readonly [key: string, place: Place])[] = [];
+      let left = bytes;
+      let areSettled = true;
+      for (const [key, place] of places) {
+        const { header, sequence, created } = place;
+        place.isSettled ||= isSettled(header);
+        const isOver = clock.monotonic() - place.since > keepMs || left > keepBytes;
+        if (!isOver) areSettled &&= place.isSettled;
+        if (!isOver && !areSettled) continue;
+        left -= place.bytes;
+        removed.push([key, place]);
+        if (place.isSettled) continue;
+        try {
+          leaving.push({ frame: decodeFrame(await read(place)), sequence, created });
+        } catch {
+          // A damaged frame cannot be published again, and how many points it has is not known.
+        }
       }
-      if (number === this.#oldest) this.#oldest++;
-    }
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#close();
-  }
-
-  #oldest = 0;
-
-  #path(number: number): string {
-    return join(this.#options.directory, `tail-${number}.log`);
-  }
-
-  #note(frame: Omit<KeptFrame, "isSettled">, file: number, offset: number, bytes: number): void {
-    const name = frameKey(frame.header);
-    this.#bytes += bytes - (this.#places.get(name)?.bytes ?? 0);
-    // A republished frame keeps its position in the order.
-    this.#places.set(name, { ...frame, file, offset, bytes, since: this.#clock.monotonic(), isSettled: false });
-  }
-
-  async #writable(): Promise<FileHandle> {
-    if (this.#length >= fileBytes || this.#clock.monotonic() - this.#since >= fileMs) await this.#close();
-    if (this.#file) return this.#file;
-    const path = this.#path(++this.#number);
-    this.#file = await open(path, "w", 0o600);
-    this.#length = 0;
-    this.#since = this.#clock.monotonic();
-    await syncName(path);
-    return this.#file;
-  }
-
-  async #close(): Promise<void> {
-    const file = this.#file;
-    this.#file = undefined;
-    this.#length = 0;
-    await file?.close();
-  }
-
-  async #load(number: number): Promise<void> {
-    if (this.#number === 0) this.#oldest = number;
-    this.#number = number;
-    let bytes: Uint8Array;
-    try {
-      bytes = await readFile(this.#path(number));
-    } catch (error) {
-      // The stream has its frames, and the points that follow must not wait for them.
-      this.#options.unreadable(reasonOf(error));
-      return;
-    }
-    for (let at = 0, record = recordAt(bytes, 0); record; at += record.bytes, record = recordAt(bytes, at)) {
-      const { sequence, created, frame } = record;
-      this.#note({ sequence, created, header: decodeFrameHeader(frame) }, number, at, record.bytes);
-    }
-  }
+      await unkept(leaving);
+      for (const [key, place] of removed) {
+        places.delete(key);
+        bytes -= place.bytes;
+      }
+      const used = new Set(Array.from(places.values(), (place) => place.file));
+      for (let each = oldest; each < number; each++) {
+        if (used.has(each)) continue;
+        try {
+          await rm(pathOf(each), { force: true });
+        } catch {
+          // The next call tries again.
+          continue;
+        }
+        if (each === oldest) oldest++;
+      }
+    },
+    [Symbol.asyncDispose]: close,
+  };
 }
 
 /** The record at `at`, which has `bytes` in the file. Undefined: there is no intact one. */

@@ -207,81 +207,68 @@ export interface UnkeptFrame {
   readonly created: string;
 }
 
-export class UnkeptFrames {
-  readonly #path: string;
-  #runs: z.output<typeof run>[] = [];
-  #lostPoints = 0;
-  #intervals: z.output<typeof interval>[] = [];
+export type UnkeptFrames = Awaited<ReturnType<typeof openUnkeptFrames>>;
 
-  private constructor(path: string) {
-    this.#path = path;
-  }
-
-  /** Continues the file at `path`. An unreadable one counts as empty. Never rejects. */
-  static async open(path: string): Promise<UnkeptFrames> {
-    const frames = new UnkeptFrames(path);
-    const stored = await readStateFile(path, content);
-    if (stored) ({ runs: frames.#runs, lostPoints: frames.#lostPoints, intervals: frames.#intervals } = stored);
-    return frames;
-  }
-
-  /** Undefined: nothing was lost yet. */
-  get loss(): Loss | undefined {
-    if (this.#lostPoints === 0) return undefined;
-    const [from, to] = [this.#intervals[0]?.from, this.#intervals.at(-1)?.to];
-    return { reason: "cluster", points: this.#lostPoints, from, to, intervals: this.#intervals };
-  }
-
-  /** Resolves once stored. Rejects as the disk does. */
-  async add(unkept: readonly UnkeptFrame[]): Promise<void> {
-    if (unkept.length === 0) return;
-    for (const { frame, sequence, created } of unkept) {
-      const { node, epoch, number, points, times } = frame;
-      const from = times.reduce((least, time) => Math.min(least, time), Number.POSITIVE_INFINITY);
-      const to = times.reduce((most, time) => Math.max(most, time), Number.NEGATIVE_INFINITY);
-      const known = this.#runs.findLast((one) => epochKey(one) === epochKey(frame));
-      // After a crash, frames of the tail are added again.
-      if (this.#runs.some((one) => epochKey(one) === epochKey(frame) && one.first <= number && number < one.end))
-        continue;
-      if (known?.end === number && known.created === created && number - known.first < runFrames) {
-        known.end++;
-        known.points += points;
-        known.last = Math.max(known.last, sequence);
-        known.from = Math.min(known.from, from);
-        known.to = Math.max(known.to, to);
-      } else
-        this.#runs.push({ node, epoch, first: number, end: number + 1, points, created, last: sequence, from, to });
-    }
-    await this.#save();
-  }
-
-  /**
-   * Removes runs that are settled or lost. `settled` must have been read after the state of the stream. Resolves with the
-   * number of points lost, once stored. Rejects as the disk does.
-   */
-  async judge(settled: SettledFrames, created: string, firstSequence: number): Promise<number> {
-    let lost = 0;
-    const waiting = this.#runs.filter((one) => {
-      const frames = one.end - one.first;
-      const left = frames - settled.countIn(one, one.first, one.end);
-      if (left > 0 && one.created === created && one.last >= firstSequence) return true;
-      const points = Math.round((one.points * left) / frames);
-      if (points > 0) {
-        lost += points;
-        const number = (this.#intervals.at(-1)?.number ?? 0) + 1;
-        const added = { number, points, from: epochMicros(one.from), to: epochMicros(one.to) };
-        this.#intervals = [...this.#intervals, added].slice(-keptIntervals);
+/** Continues the file at `path`. An unreadable one counts as empty. Never rejects. */
+export async function openUnkeptFrames(path: string) {
+  const record: z.output<typeof content> = (await readStateFile(path, content)) ?? {
+    runs: [],
+    lostPoints: 0,
+    intervals: [],
+  };
+  return {
+    /** Undefined: nothing was lost yet. */
+    get loss(): Loss | undefined {
+      const { lostPoints: points, intervals } = record;
+      if (points === 0) return undefined;
+      return { reason: "cluster", points, from: intervals[0]?.from, to: intervals.at(-1)?.to, intervals };
+    },
+    /** Resolves once stored. Rejects as the disk does. */
+    async add(unkept: readonly UnkeptFrame[]): Promise<void> {
+      if (unkept.length === 0) return;
+      for (const { frame, sequence, created } of unkept) {
+        const { node, epoch, number, points, times } = frame;
+        const from = times.reduce((least, time) => Math.min(least, time), Number.POSITIVE_INFINITY);
+        const to = times.reduce((most, time) => Math.max(most, time), Number.NEGATIVE_INFINITY);
+        const ofEpoch = record.runs.filter((one) => epochKey(one) === epochKey(frame));
+        // After a crash, frames of the tail are added again.
+        if (ofEpoch.some(({ first, end }) => first <= number && number < end)) continue;
+        const known = ofEpoch.at(-1);
+        if (known?.end === number && known.created === created && number - known.first < runFrames) {
+          known.end++;
+          known.points += points;
+          known.last = Math.max(known.last, sequence);
+          known.from = Math.min(known.from, from);
+          known.to = Math.max(known.to, to);
+        } else
+          record.runs.push({ node, epoch, first: number, end: number + 1, points, created, last: sequence, from, to });
       }
-      return false;
-    });
-    this.#lostPoints += lost;
-    if (waiting.length === this.#runs.length) return 0;
-    this.#runs = waiting;
-    await this.#save();
-    return lost;
-  }
-
-  async #save(): Promise<void> {
-    await writeStateFile(this.#path, { runs: this.#runs, lostPoints: this.#lostPoints, intervals: this.#intervals });
-  }
+      await writeStateFile(path, record);
+    },
+    /**
+     * Removes runs that are settled or lost. `settled` must have been read after the state of the stream. Resolves with
+     * the number of points lost, once stored. Rejects as the disk does.
+     */
+    async judge(settled: SettledFrames, created: string, firstSequence: number): Promise<number> {
+      let lost = 0;
+      const waiting = record.runs.filter((one) => {
+        const frames = one.end - one.first;
+        const left = frames - settled.countIn(one, one.first, one.end);
+        if (left > 0 && one.created === created && one.last >= firstSequence) return true;
+        const points = Math.round((one.points * left) / frames);
+        if (points > 0) {
+          lost += points;
+          const number = (record.intervals.at(-1)?.number ?? 0) + 1;
+          const added = { number, points, from: epochMicros(one.from), to: epochMicros(one.to) };
+          record.intervals = [...record.intervals, added].slice(-keptIntervals);
+        }
+        return false;
+      });
+      record.lostPoints += lost;
+      if (waiting.length === record.runs.length) return 0;
+      record.runs = waiting;
+      await writeStateFile(path, record);
+      return lost;
+    },
+  };
 }

@@ -10,7 +10,7 @@ export const streamAblations: readonly Ablation[] = [
   {
     safeguard: "publishing further points where kept ones cannot be read",
     file: "buffer/jetstream/kept-tail.ts",
-    code: "      this.#options.unreadable(reasonOf(error));\n      return;\n",
+    code: "      unreadable(reasonOf(error));\n      return;\n",
     without: "      throw error;\n",
     test: "unit/buffer/jetstream/blocked.test.ts",
     name: "kept points that cannot be read",
@@ -269,7 +269,7 @@ export const streamAblations: readonly Ablation[] = [
   {
     safeguard: "accounting for frames that leave the retained tail unsettled",
     file: "buffer/jetstream/kept-tail.ts",
-    code: "    await unkept(leaving);\n",
+    code: "      await unkept(leaving);\n",
     without: "",
     test: loss,
     name: "after the agent has kept them",

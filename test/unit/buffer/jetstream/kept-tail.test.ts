@@ -1,6 +1,6 @@
 // What leaves the kept tail without being settled is accounted for.
 import { expect, test } from "vitest";
-import { KeptTail } from "../../../../src/buffer/jetstream/kept-tail.ts";
+import { openKeptTail } from "../../../../src/buffer/jetstream/kept-tail.ts";
 import type { UnkeptFrame } from "../../../../src/buffer/jetstream/settled-frames.ts";
 import { encodeFrame } from "../../../../src/buffer/jetstream/stream-frame.ts";
 import { Block, type BlockId } from "../../../../src/core/block.ts";
@@ -21,7 +21,7 @@ test("a frame that becomes too old while another one is accounted for is account
   using home = temporaryFolder();
   let now = 0;
   const clock = { ...systemClock(), monotonic: () => now };
-  await using tail = await KeptTail.open(
+  await using tail = await openKeptTail(
     { directory: home.path, keepMs, keepBytes: 2 ** 20, unreadable: () => {} },
     clock,
   );
