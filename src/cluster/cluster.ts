@@ -2,9 +2,8 @@
 import { reasonOf } from "../core/errors.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { KeyBucket, PointStream, RequestChannel, StreamState } from "./connection/jetstream.ts";
-import { NatsLink } from "./connection/nats-connection.ts";
+import { NatsLink, natsHeartbeats, natsRequests } from "./connection/nats-connection.ts";
 import { natsBucket, natsStream } from "./connection/nats-jetstream.ts";
-import { natsHeartbeats, natsRequests } from "./connection/nats-requests.ts";
 import type { ClusterOptions } from "./connection/options.ts";
 import { deliveryLease, holderOf } from "./leases/lease.ts";
 import { type Member, type MemberReport, Membership } from "./members/membership.ts";

@@ -2,8 +2,7 @@
 
 import { clusterBuckets } from "../../cluster/cluster.ts";
 import { tokenName } from "../../cluster/connection/jetstream.ts";
-import { NatsLink } from "../../cluster/connection/nats-connection.ts";
-import { natsHeartbeats } from "../../cluster/connection/nats-requests.ts";
+import { NatsLink, natsHeartbeats } from "../../cluster/connection/nats-connection.ts";
 import { deliveryLease, holderOf } from "../../cluster/leases/lease.ts";
 import {
   giveOrder,

@@ -1,9 +1,8 @@
 // The online part of `tagferry check`: contacts the service and each source.
 import { z } from "zod";
 import type { Warning } from "../../agent/status/status.ts";
-import { NatsLink } from "../../cluster/connection/nats-connection.ts";
+import { NatsLink, natsHeartbeats } from "../../cluster/connection/nats-connection.ts";
 import { natsStream } from "../../cluster/connection/nats-jetstream.ts";
-import { natsHeartbeats } from "../../cluster/connection/nats-requests.ts";
 import type { ClusterOptions } from "../../cluster/connection/options.ts";
 import { readHeartbeat } from "../../cluster/members/membership.ts";
 import type { Config, ConfiguredSource } from "../../config/format/config.ts";

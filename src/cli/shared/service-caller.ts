@@ -1,8 +1,7 @@
 // Calls the service for commands, within the rate that they share with a running agent.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { NatsLink } from "../../cluster/connection/nats-connection.ts";
-import { natsRequests } from "../../cluster/connection/nats-requests.ts";
+import { NatsLink, natsRequests } from "../../cluster/connection/nats-connection.ts";
 import type { ClusterOptions } from "../../cluster/connection/options.ts";
 import { turnGate } from "../../cluster/leases/request-gates.ts";
 import type { Config } from "../../config/format/config.ts";

@@ -2,9 +2,8 @@
 // the one sees that sees fewest. All members are in this process, each with a connection of its own, and do nothing else.
 // Run: node test/bench/cluster/members.bench.ts [seconds] [members …]
 
-import { NatsLink } from "../../../src/cluster/connection/nats-connection.ts";
+import { NatsLink, natsHeartbeats } from "../../../src/cluster/connection/nats-connection.ts";
 import { natsBucket } from "../../../src/cluster/connection/nats-jetstream.ts";
-import { natsHeartbeats } from "../../../src/cluster/connection/nats-requests.ts";
 import { clusterOptions } from "../../../src/cluster/connection/options.ts";
 import { Membership } from "../../../src/cluster/members/membership.ts";
 import { openNatsServers } from "../../support/nats-servers.ts";

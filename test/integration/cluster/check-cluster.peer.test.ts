@@ -1,7 +1,7 @@
 // What `check --online` reports about the servers of a cluster.
 import { writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { natsHeartbeats } from "../../../src/cluster/connection/nats-requests.ts";
+import { natsHeartbeats } from "../../../src/cluster/connection/nats-connection.ts";
 import { Membership } from "../../../src/cluster/members/membership.ts";
 import { epochMicros } from "../../../src/core/point.ts";
 import { systemClock } from "../../../src/lib/time/clock.ts";

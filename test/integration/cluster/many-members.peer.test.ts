@@ -1,8 +1,7 @@
 // As many members as a large plant has, on real servers.
 import { expect, test } from "vitest";
-import { NatsLink } from "../../../src/cluster/connection/nats-connection.ts";
+import { NatsLink, natsHeartbeats } from "../../../src/cluster/connection/nats-connection.ts";
 import { natsBucket } from "../../../src/cluster/connection/nats-jetstream.ts";
-import { natsHeartbeats } from "../../../src/cluster/connection/nats-requests.ts";
 import { clusterOptions } from "../../../src/cluster/connection/options.ts";
 import { Membership } from "../../../src/cluster/members/membership.ts";
 import { eventually } from "../../support/eventually.ts";

@@ -1,8 +1,7 @@
 // Messages to all agents, where the connection fails at any step.
 import type { Msg, NatsConnection, Subscription } from "@nats-io/transport-node";
 import { expect, test } from "vitest";
-import type { NatsClient } from "../../../src/cluster/connection/nats-connection.ts";
-import { natsHeartbeats } from "../../../src/cluster/connection/nats-requests.ts";
+import { type NatsClient, natsHeartbeats } from "../../../src/cluster/connection/nats-connection.ts";
 import { AgentError } from "../../../src/core/errors.ts";
 import { ManualClock } from "../../support/runtime.ts";
 
