@@ -25,7 +25,7 @@ export interface SourceLeasesOptions {
   readonly stop: (source: string) => Promise<void>;
 }
 
-/** Key of the lease of a source; without `source` the prefix of all of them. */
+/** Key of the lease of a source, and of its record in `state`; without `source` the prefix of all of them. */
 export function sourceLease(source = ""): string {
   return `source.${keyToken(source)}`;
 }
@@ -108,7 +108,7 @@ export type SourceHandover = Awaited<ReturnType<typeof openHandover>>;
  * server errors, or if the disk fails. The caller holds the lease of the source.
  */
 export async function openHandover({ state, source, node, folder, isHeld }: SourceHandoverOptions) {
-  const entry = await state.get(recordKey(source));
+  const entry = await state.get(sourceLease(source));
   const former = parsed(readerRecord, entry?.value);
   const files = new Map<string, Written>();
   for (const { key, value, revision } of await state.list(`${filesKey(source)}.`)) {
@@ -142,7 +142,7 @@ export async function openHandover({ state, source, node, folder, isHeld }: Sour
     }
     if (upTo === recordedUpTo) return;
     const value = Buffer.from(JSON.stringify({ node, upTo }));
-    const revision = await write(recordKey(source), value, recordRevision);
+    const revision = await write(sourceLease(source), value, recordRevision);
     if (revision === undefined) return;
     recordRevision = revision;
     recordedUpTo = upTo;
@@ -172,10 +172,6 @@ export async function openHandover({ state, source, node, folder, isHeld }: Sour
       return saved;
     },
   };
-}
-
-function recordKey(source: string): string {
-  return `source.${keyToken(source)}`;
 }
 
 function filesKey(source: string): string {
