@@ -43,20 +43,17 @@ export class PlainNumber implements PlainValue {
 
 const float = 10;
 
-export class DecodedChange<V> {
-  /** The stack's name of the field. */
-  readonly clientHandle: number;
-  readonly value: V;
+/** A plain value of the monitored item `handle`. */
+export class DecodedChange {
+  readonly handle: number;
+  readonly value: PlainValue;
 
-  constructor(clientHandle: number, value: V) {
-    this.clientHandle = clientHandle;
+  constructor(handle: number, value: PlainValue) {
+    this.handle = handle;
     this.value = value;
   }
-
-  get handle(): number {
-    return this.clientHandle;
-  }
 }
+
 /** Milliseconds from 1601-01-01, the epoch of OPC UA, to 1970. */
 const epochMs = 11_644_473_600_000;
 /** Readers by the encoding byte of a Variant that holds a scalar: the number of its built-in type. */
