@@ -1,7 +1,6 @@
 // platform.evaluate: aggregates of items, and formulas over them, in common buckets.
 import type { MethodCall } from "../call/params.ts";
-import { type BucketOf, oneBucket, type TimeSpan } from "../query/buckets.ts";
-import { type DataQuery, readCurrentDataQuery } from "../query/data-query.ts";
+import { type BucketOf, type DataQuery, oneBucket, readCurrentDataQuery, type TimeSpan } from "../query/data-query.ts";
 import { outsideSpans, pointBefore, pointFrom, startOfLast } from "../query/edge-points.ts";
 import { computeFormula, sizeOf } from "../query/formula.ts";
 import { buildFrame, type Column } from "../query/frame-builder.ts";

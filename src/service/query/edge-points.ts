@@ -1,7 +1,6 @@
 // Finds points next to a window: the value at its begin, and the first and last point of an item.
 import type { ServiceStore } from "../store/store.ts";
-import type { BucketOf, TimeSpan } from "./buckets.ts";
-import type { DataQuery } from "./data-query.ts";
+import type { BucketOf, DataQuery, TimeSpan } from "./data-query.ts";
 
 export interface EdgePoint {
   /** Microseconds since the epoch. */

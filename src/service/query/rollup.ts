@@ -4,7 +4,7 @@ import { invalidParams, type RpcFault } from "../call/rpc-fault.ts";
 import type { BlockColumns } from "../store/block-format.ts";
 import { holdOf, type ItemRecord } from "../store/resource-store.ts";
 import type { ServiceStore } from "../store/store.ts";
-import type { BucketOf, TimeSpan } from "./buckets.ts";
+import type { BucketOf, TimeSpan } from "./data-query.ts";
 import { pointBefore } from "./edge-points.ts";
 
 /** `avg` is the mean of the samples, not weighted by time. */

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { epochMicros } from "../../../src/core/point.ts";
 import { timeZone, utc } from "../../../src/lib/time/time-zone.ts";
-import { bucketsOf } from "../../../src/service/query/buckets.ts";
+import { bucketsOf } from "../../../src/service/query/data-query.ts";
 import { rollUp, stateTimes } from "../../../src/service/query/rollup.ts";
 import { savedAttributes } from "../../../src/service/store/resource-store.ts";
 import { ServiceStore } from "../../../src/service/store/store.ts";
