@@ -88,27 +88,17 @@ export interface PackedPlan extends FramePlan {
   readonly parts: QueueColumns;
 }
 
-/** Backlog points of a series, followed by later live points. */
-export class JoinedColumn implements ColumnSource {
-  readonly input: InputId;
-  readonly #backlog: SeriesQueue;
-  readonly #backlogCount: number;
-  readonly #live: SeriesQueue;
-
-  constructor(backlog: SeriesQueue, backlogCount: number, live: SeriesQueue) {
-    this.input = backlog.input;
-    this.#backlog = backlog;
-    this.#backlogCount = backlogCount;
-    this.#live = live;
-  }
-
-  /** `count` must be the points of the backlog and all live ones. */
-  read(count: number, into: Columns, what: "points" | "values"): boolean {
-    into.reserve(count);
-    this.#backlog.copy(this.#backlogCount, into, what);
-    this.#live.copy(count - this.#backlogCount, into, what);
-    return true;
-  }
+/** The oldest `backlogCount` points of a series, which must be in order, followed by all of its later live points. */
+export function joinedColumn(backlog: SeriesQueue, backlogCount: number, live: SeriesQueue): ColumnSource {
+  return {
+    input: backlog.input,
+    read(count, into, what) {
+      into.reserve(count);
+      backlog.copy(backlogCount, into, what);
+      live.copy(count - backlogCount, into, what);
+      return true;
+    },
+  };
 }
 
 /** Cost of writing a time, in points. */

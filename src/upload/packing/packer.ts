@@ -7,7 +7,7 @@ import type { SeriesQueue } from "../series/series-queue.ts";
 import {
   type ColumnSource,
   columnOverhead,
-  JoinedColumn,
+  joinedColumn,
   nullBytes,
   type PackedPlan,
   PlannedColumns,
@@ -115,7 +115,7 @@ export class Packer {
     const riders = PlannedColumns.all([...joined.values()]);
     const sources = parts.sources.map((queue, i) => {
       const live = joined.get(queue.input);
-      return live ? new JoinedColumn(queue, parts.counts[i]!, live) : queue;
+      return live ? joinedColumn(queue, parts.counts[i]!, live) : queue;
     });
     const counts = parts.counts.map((count, i) => count + (joined.get(parts.sources[i]!.input)?.count ?? 0));
     const all = new PlannedColumns(
