@@ -151,14 +151,8 @@ function isPattern(filter: string): boolean {
 }
 
 /** Everything that determines which value the tag reads from a message. */
-function placeOf({
-  topic: _topic,
-  every: _every,
-  fills: _fills,
-  descriptive: _d,
-  ...place
-}: DriverTag<typeof mqttTag>): string {
-  return JSON.stringify(place);
+function placeOf(tag: DriverTag<typeof mqttTag>): string {
+  return JSON.stringify({ ...tag, topic: undefined, every: undefined, fills: undefined, descriptive: undefined });
 }
 
 /** A topic that `filter` matches, made of levels that no real topic has. */

@@ -37,34 +37,24 @@ const implied: Readonly<Partial<Record<MqttTag["format"], Pick<TagAddress, "valu
 };
 
 export function tagAddress(tag: MqttTag): TagAddress {
-  const { format, value, time, capture } = tag;
+  const { format, value, time, capture, each, fills } = tag;
   const own = value ? undefined : implied[format];
   const names = { ...own?.capture, ...capture };
   const captureNames = Object.keys(names);
+  const depth = value?.many && each === "signal" ? levelsOf(value) : 0;
+  const made = depth === 0 ? [] : ["i", "key", ...Array.from({ length: depth }, (_, k) => `i${k + 1}`)];
+  const others = [...Object.values(names), ...[time?.at ?? []].flat()];
   return {
     scope: scopeOf(tag),
     decoder: format === "auto" ? guess(tag) : format,
     value: value ?? own?.value,
-    ...levelsIn(tag, names),
-    time: timeIn(time, own?.time),
-    capture: names,
-    captureNames,
-  };
-}
-
-type Depths = Pick<TagAddress, "depth" | "batchDepth" | "levelNames">;
-const noDepths: Depths = { depth: 0, batchDepth: 0, levelNames: [] };
-
-function levelsIn({ value, each, time, fills }: MqttTag, capture: TagAddress["capture"]): Depths {
-  if (!value?.many || each !== "signal") return noDepths;
-  const depth = levelsOf(value);
-  const others = [...Object.values(capture), ...[time?.at ?? []].flat()];
-  const made = ["i", "key", ...Array.from({ length: depth }, (_, k) => `i${k + 1}`)];
-  return {
     depth,
     batchDepth: Math.min(depth, Math.max(0, ...others.map(levelsOf))),
     // Captures that the operator configured take precedence.
-    levelNames: made.filter((name) => !Object.hasOwn(capture, name) && fills?.includes(name) !== false),
+    levelNames: made.filter((name) => !Object.hasOwn(names, name) && fills?.includes(name) !== false),
+    time: timeIn(time, own?.time),
+    capture: names,
+    captureNames,
   };
 }
 

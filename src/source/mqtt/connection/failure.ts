@@ -86,12 +86,6 @@ function lossError(attempt: Attempt, { error, disconnectReason }: FailureRecord)
   });
 }
 
-/** A broker that repeatedly closes just accepted connections, as MQTT 3.1.1 brokers do on a session takeover. */
-function explainRepeatedClosing({ url, clientId }: Attempt): AgentError {
-  const message = `${url} repeatedly accepts client ${clientId} and closes the connection without a reason: another client with the same client identifier takes over the session, or the broker does not permit what is subscribed`;
-  return new AgentError("SOURCE_TAKEN_OVER", message, { hint: takeoverHint(clientId) });
-}
-
 function takeoverHint(clientId: string): string {
   return `find the other client that uses ${clientId}, and set another clientId on one of them; the default is <agent.name>-<source name>, so two agents need two names. Each of them misses the messages that the other one receives`;
 }
@@ -274,7 +268,10 @@ export class TakeoverWatch {
     this.#alike = isAlike ? this.#alike + 1 : 0;
     this.#lastedMs = lastedMs;
     this.#closings = silent && isSoon && this.#alike < oftenAlike ? this.#closings + 1 : 0;
-    return (this.#last = this.#closings < suspicious ? error : explainRepeatedClosing(attempt));
+    const { url, clientId } = attempt;
+    const text = `${url} repeatedly accepts client ${clientId} and closes the connection without a reason: another client with the same client identifier takes over the session, or the broker does not permit what is subscribed`;
+    const hint = takeoverHint(clientId);
+    return (this.#last = this.#closings < suspicious ? error : new AgentError("SOURCE_TAKEN_OVER", text, { hint }));
   }
 }
 

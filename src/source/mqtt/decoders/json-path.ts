@@ -77,14 +77,17 @@ function unquoted(text: string): string {
   return /^['"]/.test(text) ? text.slice(1, -1).replaceAll(/\\(.)/g, "$1") : text;
 }
 
+export const noKeys: readonly string[] = [];
+
 /**
- * The value at `path` in `document`, or undefined. For paths with a single match. The `PayloadError` of a malformed
- * element is also the value of all paths below it.
+ * The value at `path` in `document`, or undefined. `keys`: in place of its `[*]`, in order. The `PayloadError` of a
+ * malformed element is also the value of all paths below it.
  */
-export function lookUp(document: unknown, path: JsonPath): unknown {
+export function follow(document: unknown, path: JsonPath, keys = noKeys): unknown {
   let at = document;
-  for (const next of path.steps) {
-    at = child(at, next);
+  let depth = 0;
+  for (const step of path.steps) {
+    at = path.many && isKind(step, "every") ? elementAt(at, keys[depth++]) : child(at, step);
     if (at === undefined) return undefined;
   }
   return at;
@@ -187,15 +190,6 @@ export function opened(document: unknown, { steps }: Pick<JsonPath, "steps">, de
   const before = member(parent, name);
   const after = opened(before, { steps }, depth + 1);
   return after === before ? parent : { ...parent, [name]: after };
-}
-
-/** The value at a path whose `[*]` are replaced by `keys` in order. */
-export function follow(document: unknown, path: JsonPath, keys: readonly string[]): unknown {
-  if (!path.many) return lookUp(document, path);
-  let at = document;
-  let depth = 0;
-  for (const step of path.steps) at = isKind(step, "every") ? elementAt(at, keys[depth++]) : child(at, step);
-  return at;
 }
 
 function elementAt(outer: unknown, key: string | undefined): unknown {

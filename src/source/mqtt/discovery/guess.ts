@@ -116,7 +116,7 @@ function leavesOf(document: object, now: EpochMicros): readonly Leaf[] {
 
 function stepTo(name: string, index: boolean): string {
   if (index) return `[${name}]`;
-  return /^[A-Za-z_][\w-]*$/.test(name) ? `.${name}` : `['${name.replaceAll(/['\\]/g, String.raw`\$&`)}']`;
+  return dashed.test(name) ? `.${name}` : `['${name.replaceAll(/['\\]/g, String.raw`\$&`)}']`;
 }
 
 /** Names in braces stay placeholders, which the payload fills. */
@@ -128,6 +128,7 @@ function inputOf(levels: readonly string[], names: readonly string[]): string {
 
 const keys = /^(?:name|channel|id|key|tag|sensor|type|n)$/i;
 const simple = /^[A-Za-z_]\w*$/;
+const dashed = /^[A-Za-z_][\w-]*$/;
 
 /**
  * Handles lists whose elements name their signal, as `[{"channel":"temperature","value":22.4}, …]`. Returns the values
@@ -145,15 +146,11 @@ function namedList(
   );
   const [first] = maps;
   if (!first || maps.length < elements.length) return undefined;
-  const members = Object.entries(first).filter(([name]) => simple.test(name));
+  const { members, time, values } = timedMembers(first, simple, now);
   const key = members.find(([name]) => {
     const texts = maps.map((element) => element[name]);
     return keys.test(name) && texts.every((text) => typeof text === "string") && new Set(texts).size === texts.length;
   })?.[0];
-  const time = members.find(([name, value]) => timeName.test(name) && isTime(value, now))?.[0];
-  const values = members.flatMap(([name, value]) =>
-    name !== time && (typeof value === "number" || typeof value === "boolean") ? [[name, value] as const] : [],
-  );
   if (key === undefined || values.length === 0) return undefined;
   const at = `${path}[*]`;
   const more = { capture: { [key]: `${at}.${key}` }, ...(time !== undefined && { time: { at: `${at}.${time}` } }) };
@@ -161,6 +158,16 @@ function namedList(
     const own = values.length > 1 ? [name] : [];
     return { path: `${at}.${name}`, names: [...names, `{${key}}`, ...own], value, more };
   });
+}
+
+/** The members with these names, the one that has the time, and the numbers and booleans among the others. */
+function timedMembers(object: object, names: RegExp, now: EpochMicros) {
+  const members = Object.entries(object).filter(([name]) => names.test(name));
+  const time = members.find(([name, value]) => timeName.test(name) && isTime(value, now))?.[0];
+  const values = members.flatMap(([name, value]: [string, unknown]) =>
+    name !== time && (typeof value === "number" || typeof value === "boolean") ? [[name, value] as const] : [],
+  );
+  return { members, time, values };
 }
 
 /** Shorter lists of numbers are treated as separate signals. */
@@ -187,19 +194,16 @@ function sampleTime(found: unknown, parent: object, path: string, now: EpochMicr
 // Format detection for payloads that are not a JSON document.
 
 /** A value that a tag with these fields would read. */
-export interface GuessedValue {
+interface GuessedValue {
   /** Names that distinguish the value within its topic; `{name}` for names from the payload. */
   readonly names: readonly string[];
   readonly value: Scalar;
   readonly tag: Readonly<Record<string, unknown>>;
 }
 
-type Guess = (payload: Buffer, now: EpochMicros) => readonly GuessedValue[];
-const guesses: readonly Guess[] = [senml, jsonLinesOf, lineProtocol, number, csv];
-
 /** Values of the first matching format, or none. */
 function guessFormat(payload: Buffer, now: EpochMicros): readonly GuessedValue[] {
-  for (const guess of guesses) {
+  for (const guess of [senml, jsonLinesOf, lineProtocol, number, csv]) {
     const found = ifReadable(() => guess(payload, now)) ?? [];
     if (found.length > 0) return found;
   }
@@ -226,20 +230,12 @@ function jsonLinesOf(payload: Buffer, now: EpochMicros): readonly GuessedValue[]
   const lines = jsonLines(payload);
   const [first] = Array.isArray(lines) ? (lines as readonly unknown[]) : []; // as returned by the decoder
   if (typeof first !== "object" || first === null || Array.isArray(first)) return [];
-  const members = Object.entries(first).filter(([name]) => /^[A-Za-z_][\w-]*$/.test(name));
-  const time = members.find(([name, value]) => timeName.test(name) && isTime(value, now))?.[0];
-  return members
-    .filter(([name, value]) => name !== time && (typeof value === "number" || typeof value === "boolean"))
-    .map(([name, value]) => ({
-      names: [name],
-      value: scalar(value),
-      tag: {
-        format: "ndjson",
-        value: `$[*].${name}`,
-        each: "sample",
-        ...(time !== undefined && { time: { at: `$[*].${time}` } }),
-      },
-    }));
+  const { time, values } = timedMembers(first, dashed, now);
+  const timed = time !== undefined && { time: { at: `$[*].${time}` } };
+  return values.map(([name, value]) => {
+    const tag = { format: "ndjson", value: `$[*].${name}`, each: "sample", ...timed };
+    return { names: [name], value, tag };
+  });
 }
 
 function lineProtocol(payload: Buffer): readonly GuessedValue[] {

@@ -131,9 +131,8 @@ export class TopicRouter {
   #deviceOf(from: string): string {
     const device = from.slice(0, Math.max(0, from.lastIndexOf("/")));
     const known = this.#devices.get(device);
-    if (known !== undefined) return known;
-    if (this.#devices.size < mostDevices) this.#devices.set(device, device);
-    return device;
+    if (known === undefined && this.#devices.size < mostDevices) this.#devices.set(device, device);
+    return known ?? device;
   }
 }
 
@@ -153,9 +152,5 @@ function addressOf({ topic: { captures }, time }: MqttTag, topic: string): strin
   const timed = captures.find(({ name }) => name === time?.capture);
   if (!timed) return topic;
   const levels = topic.split("/");
-  return [
-    ...levels.slice(0, timed.level),
-    `{${timed.name}}`,
-    ...(timed.rest ? [] : levels.slice(timed.level + 1)),
-  ].join("/");
+  return levels.toSpliced(timed.level, timed.rest ? levels.length : 1, `{${timed.name}}`).join("/");
 }

@@ -5,7 +5,7 @@ import type { AheadTime, Reading } from "../../../core/source.ts";
 import { badReading } from "../../../lib/readings/reading-batch.ts";
 import type { MqttTag } from "../config/tag.ts";
 import { longProperties, type Message, payloadBytes } from "../connection/packet-reader.ts";
-import { expand, lookUp, opened, type PathMatch, scalarText } from "../decoders/json-path.ts";
+import { expand, follow, noKeys, opened, type PathMatch, scalarText } from "../decoders/json-path.ts";
 import { isScalar, PayloadError } from "../decoders/payload.ts";
 import {
   arrivalTaken,
@@ -168,7 +168,7 @@ function readTag(route: Route, context: ReadContext): void {
   const { document } = context;
   const { value, time } = way.address;
   if (!value?.many) {
-    const found = value === undefined ? document : lookUp(document, value);
+    const found = value === undefined ? document : follow(document, value);
     readValue(route, { value: found, keys: noKeys, positions: 0 }, timeOf(route, noKeys, context), context);
     return;
   }
@@ -179,7 +179,6 @@ function readTag(route: Route, context: ReadContext): void {
   else for (const found of all) readValue(route, found, timeOf(route, found.keys, inside), inside);
 }
 
-const noKeys: readonly string[] = [];
 type TimeField = NonNullable<MqttTag["time"]>;
 type Time = EpochMicros | TimeFault | undefined;
 
@@ -211,7 +210,7 @@ function moved<Fault>(fault: Fault, ahead: AheadTime, byUs: number): Fault {
 
 function stepMicros({ step }: TimeField, document: unknown): number | undefined {
   if (step === undefined || typeof step === "number") return step && step * 1_000;
-  const found = Number(lookUp(document, step.at));
+  const found = Number(follow(document, step.at));
   return found > 0 && Number.isFinite(found) ? found * unitMicros[step.unit] : undefined;
 }
 

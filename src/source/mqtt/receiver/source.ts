@@ -98,11 +98,17 @@ async function openAt(address: string, config: MqttConfig, runtime: Runtime, sig
   if (expiryAdvice !== undefined) log.warn(about, expiryAdvice);
 
   const closing = new AbortController();
+  let wasStalled = false;
   let subscriptions: Subscriptions = { granted: [], refused: new Map(), unprotected: [] };
   void connection.lost.then((error) => receiver.fail(error));
   const subscribing = subscribe(sessionPresent ? state.filters : []);
   // A failure of background work ends the connection, unless it is closing.
-  for (const work of [subscribing.then(retryRefused), keepAlive(), watchSilence(), releaseOverdue()])
+  for (const work of [
+    subscribing.then(retryRefused),
+    every(keepaliveMs / 4, keepAlive),
+    watchSilence(),
+    releaseOverdue(),
+  ])
     work.catch((error: unknown) => {
       if (!closing.signal.aborted) receiver.fail(error);
     });
@@ -115,10 +121,10 @@ async function openAt(address: string, config: MqttConfig, runtime: Runtime, sig
   }
 
   /** Calls `work` every `ms` milliseconds until the connection is closed. */
-  async function each(ms: number, work: () => Promise<void> | void): Promise<never> {
+  async function every(ms: number, work: () => void): Promise<never> {
     for (;;) {
       await clock.sleep(ms, closing.signal);
-      await work();
+      work();
     }
   }
 
@@ -133,7 +139,7 @@ async function openAt(address: string, config: MqttConfig, runtime: Runtime, sig
   async function watchSilence(): Promise<void> {
     const { stale } = receiver;
     if (!stale) return;
-    await each(stale.intervalMs, () => {
+    await every(stale.intervalMs, () => {
       for (const { topic, expectEvery, readings } of stale.check(clock.monotonic(), clock.now())) {
         log.warn({ topic, ms: expectEvery }, "no message for longer than expected");
         receiver.add(readings);
@@ -143,22 +149,21 @@ async function openAt(address: string, config: MqttConfig, runtime: Runtime, sig
 
   /** Needed if a message waits for one that never comes and no other message arrives. */
   async function releaseOverdue(): Promise<void> {
-    if (tags.some(({ format }) => format === "sparkplugB")) await each(overdueEveryMs, () => receiver.releaseOverdue());
+    if (tags.some(({ format }) => format === "sparkplugB"))
+      await every(overdueEveryMs, () => receiver.releaseOverdue());
   }
 
   /**
    * While reading is paused, the library receives no answer to its pings and would disconnect. On a slow link, the
    * answer may be queued behind more data than arrives in half the keep-alive time. The broker also expects packets.
    */
-  async function keepAlive(): Promise<void> {
-    let isLogged = false;
-    await each(keepaliveMs / 4, () => {
-      const { stalledMs = 0 } = receiver;
-      if (connection.received() || receiver.stalledMs !== undefined) connection.stayAlive();
-      if (stalledMs >= stallWarningMs && !isLogged)
-        log.warn({ ms: Math.round(stalledMs) }, "messages are left at the broker because nothing takes them here");
-      isLogged = stalledMs >= stallWarningMs;
-    });
+  function keepAlive(): void {
+    const { stalledMs } = receiver;
+    if (connection.received() || stalledMs !== undefined) connection.stayAlive();
+    const isStalled = stalledMs !== undefined && stalledMs >= stallWarningMs;
+    if (isStalled && !wasStalled)
+      log.warn({ ms: Math.round(stalledMs) }, "messages are left at the broker because nothing takes them here");
+    wasStalled = isStalled;
   }
 
   /** Resolves when subscriptions are answered, blocked by unread messages or timed out. Rejects if all are refused. */

@@ -194,8 +194,7 @@ export class Sequence<T> {
   /** Starts a session with the number `seq`. Returns the waiting messages of the previous session. */
   begin(seq: number | undefined): readonly Waiting<T>[] {
     const before = this.#due;
-    this.#due = seq === undefined ? undefined : next(seq);
-    const due = this.#due;
+    const due = (this.#due = seq === undefined ? undefined : next(seq));
     if (due === undefined) return this.#take(() => true);
     if (before === undefined) return [];
     return this.#take((each) => ahead(before, each.seq) < ahead(due, each.seq));

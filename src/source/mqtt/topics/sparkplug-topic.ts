@@ -63,18 +63,10 @@ export function sparkplugScope({ filter, pattern, captures }: TopicTemplate): Sp
       return `capture group, node and device only, as in spBv1.0/{group}/+/{node}/{device}, not {${name}}`;
     names.push({ name, part, ...(apply && { apply }) });
   }
-  return { levels: [...prefix, ...wide(own)], device: deviceOf(own), names };
-}
-
-function wide(own: readonly string[]): readonly string[] {
-  const [namespace = "", group = "", , node = ""] = own;
-  if (own.length < 4) return own;
-  return node === "#" ? [namespace, group, "+", "#"] : [namespace, group, "+", node, "#"];
-}
-
-function deviceOf(own: readonly string[]): string | undefined {
-  const [, , , node, device = ""] = own;
-  return node === undefined || node === "#" || device === "#" ? undefined : device;
+  const [namespace = "", group = "", , node, device = ""] = own;
+  const wide = node === undefined ? own : [namespace, group, "+", node, ...(node === "#" ? [] : ["#"])];
+  const isAny = node === undefined || node === "#" || device === "#";
+  return { levels: [...prefix, ...wide], device: isAny ? undefined : device, names };
 }
 
 /** Whether the scope includes metrics of `device` (empty: the node itself). */

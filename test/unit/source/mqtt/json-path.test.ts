@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { lookUp, parseJsonPath } from "../../../../src/source/mqtt/decoders/json-path.ts";
+import { follow, parseJsonPath } from "../../../../src/source/mqtt/decoders/json-path.ts";
 import { runs } from "../../../support/property.ts";
 
 test.each([
@@ -31,7 +31,7 @@ test("finds the value at the path and nothing elsewhere", () => {
   const document: unknown = { a: { b: [{ "x y": [1, 2] }] }, n: null, s: "text" };
   const find = (text: string) => {
     const path = parseJsonPath(text);
-    return path && lookUp(document, path);
+    return path && follow(document, path);
   };
   expect(find("$.a.b[0]['x y'][1]")).toBe(2);
   expect(find("$.a.b[-1]['x y'][-2]")).toBe(1);
@@ -42,9 +42,9 @@ test("finds the value at the path and nothing elsewhere", () => {
 
 test("JSON inside a text of JSON is parsed", () => {
   const path = parseJsonPath("$.a[1].b");
-  expect(path && lookUp(JSON.parse('{"a":"[0,{\\"b\\":5}]"}'), path)).toBe(5);
-  expect(path && lookUp('{"a":[0,{"b":6}]}', path)).toBe(6);
-  expect(path && lookUp({ a: "[broken" }, path)).toBeUndefined();
+  expect(path && follow(JSON.parse('{"a":"[0,{\\"b\\":5}]"}'), path)).toBe(5);
+  expect(path && follow('{"a":[0,{"b":6}]}', path)).toBe(6);
+  expect(path && follow({ a: "[broken" }, path)).toBeUndefined();
 });
 
 test("a path of any names finds its value", () => {
@@ -54,7 +54,7 @@ test("a path of any names finds its value", () => {
       const text = `$${path.map((name) => `['${name.replaceAll(/['\\]/g, String.raw`\$&`)}']`).join("")}`;
       const parsed = parseJsonPath(text);
       const document = path.reduceRight<unknown>((inner, name) => Object.fromEntries([[name, inner]]), value);
-      expect(parsed && lookUp(document, parsed)).toBe(value);
+      expect(parsed && follow(document, parsed)).toBe(value);
     }),
     runs(300),
   );
