@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { AgentError, type ErrorCode, reasonOf } from "../../../core/errors.ts";
 import type { Clock } from "../../../core/runtime.ts";
-import { describeReason, errorCodeOf, hintOf, wantsOtherVersion } from "./reason-code.ts";
+import { meaningOf, wantsOtherVersion } from "./reason-code.ts";
 
 export interface Attempt {
   readonly url: string;
@@ -36,9 +36,9 @@ export function explainFailure(attempt: Attempt, { error, disconnectReason }: Fa
   if (refusal !== undefined) {
     const { url, username, clientId } = attempt;
     const whom = `${username === undefined ? "without a user name" : `as user ${username}`}, client ${clientId}`;
-    const message = `${url} refused the connection ${whom}: ${describeReason(refusal)}`;
+    const { text, code, hint } = meaningOf(refusal);
     return {
-      error: new AgentError(errorCodeOf(refusal), message, { ...cause, hint: hintOf(refusal) }),
+      error: new AgentError(code, `${url} refused the connection ${whom}: ${text}`, { ...cause, hint }),
       olderVersion: wantsOtherVersion(refusal) ? "asked for" : "no",
     };
   }
@@ -72,10 +72,11 @@ export function explainLoss(attempt: Attempt, record: FailureRecord): Connection
 function lossError(attempt: Attempt, { error, disconnectReason }: FailureRecord): AgentError {
   const cause = error && { cause: error };
   if (disconnectReason !== undefined && disconnectReason !== 0) {
-    const code = errorCodeOf(disconnectReason);
-    const message = `${attempt.url} ended the connection of client ${attempt.clientId}: ${describeReason(disconnectReason)}`;
-    const hint = code === "SOURCE_TAKEN_OVER" ? takeoverHint(attempt.clientId) : hintOf(disconnectReason);
-    return new AgentError(code, message, { ...cause, hint });
+    const { text, code, hint } = meaningOf(disconnectReason);
+    return new AgentError(code, `${attempt.url} ended the connection of client ${attempt.clientId}: ${text}`, {
+      ...cause,
+      hint: code === "SOURCE_TAKEN_OVER" ? takeoverHint(attempt.clientId) : hint,
+    });
   }
   if (error) {
     const { code, text, hint } = explainError(error);

@@ -57,18 +57,10 @@ const meanings: Readonly<Record<number, Meaning>> = {
   162: ["it does not support wildcards in subscriptions", "SOURCE_REFUSED", unsupported],
 };
 
-/** Example: `not authorized (135)`. */
-export function describeReason(code: number): string {
-  return `${meanings[code]?.[0] ?? "a reason unknown to us"} (${code})`;
-}
-
-export function errorCodeOf(reason: number): ErrorCode {
-  return meanings[reason]?.[1] ?? "SOURCE_PROTOCOL";
-}
-
-/** Hint for a reason code. Undefined: the hint of its error code fits. */
-export function hintOf(reason: number): string | undefined {
-  return meanings[reason]?.[2];
+/** Example of `text`: `not authorized (135)`. No `hint`: that of the error code fits. */
+export function meaningOf(reason: number) {
+  const [text = "a reason unknown to us", code = "SOURCE_PROTOCOL", hint] = meanings[reason] ?? [];
+  return { text: `${text} (${reason})`, code, hint };
 }
 
 /** Whether the broker requires another protocol version. */

@@ -6,7 +6,7 @@ import type { MqttTag } from "../config/tag.ts";
 import { tagCaptures, tagFilter } from "../config/tag-address.ts";
 import { coverage, identifierOf, minimalCover, overlappingFilters } from "../topics/topic-trie.ts";
 import type { MqttConnection, SubscribeOptions } from "./client.ts";
-import { describeReason } from "./reason-code.ts";
+import { meaningOf } from "./reason-code.ts";
 import { type SessionState, subscriptionRequest } from "./session-state.ts";
 
 interface SubscriptionOptions {
@@ -50,7 +50,7 @@ export async function applySubscriptions(
   const unprotected = new Set<string>();
   const refuse = (filter: string, code: number) => {
     refused.set(filter, code);
-    log.error({ filter, reason: describeReason(code) }, "the broker refused a subscription");
+    log.error({ filter, reason: meaningOf(code).text }, "the broker refused a subscription");
   };
   for (const filter of new Set([...options.repeated, ...wanted])) {
     const code = expectedRefusal(filter, limits);
@@ -197,7 +197,7 @@ export function refusedTopics(tags: readonly MqttTag[], subscriptions: Subscript
   return refusedOf(tags, subscriptions).map(({ tag, topic, code }) => ({
     tag,
     field: "topic",
-    message: `expected a topic that may be read, got ${describeReason(code)} for ${topic.text}`,
+    message: `expected a topic that may be read, got ${meaningOf(code).text} for ${topic.text}`,
     hint: readTopicsHint,
   }));
 }
@@ -212,7 +212,7 @@ export function refusals(
   return refusedOf(tags, subscriptions).flatMap(({ tag, topic, code, captures }): Reading[] => {
     if (captures) return [];
     const place = { tag, captures: {}, address: topic.text, time };
-    return [{ ...badReading(place, `the broker refused the subscription: ${describeReason(code)}`), wholeTag: true }];
+    return [{ ...badReading(place, `the broker refused the subscription: ${meaningOf(code).text}`), wholeTag: true }];
   });
 }
 

@@ -9,7 +9,7 @@ import { type MqttOptions, mqttOptions } from "../config/options.ts";
 import { connectBroker } from "../connection/connect.ts";
 import { shownUrl } from "../connection/failure.ts";
 import type { Message } from "../connection/packet-reader.ts";
-import { describeReason } from "../connection/reason-code.ts";
+import { meaningOf } from "../connection/reason-code.ts";
 import { parseSparkplugTopic } from "../topics/sparkplug-topic.ts";
 import { guessTags } from "./guess.ts";
 
@@ -81,7 +81,7 @@ export async function listenToBroker(
   if (code >= 0x80)
     throw new AgentError(
       "SOURCE_REFUSED",
-      `${shownUrl(url)} refused the subscription to all topics (#): ${describeReason(code)}`,
+      `${shownUrl(url)} refused the subscription to all topics (#): ${meaningOf(code).text}`,
       { hint: "let this user read # at the broker while looking, or write the tags by hand" },
     );
   const owned = opening.move();

@@ -11,7 +11,7 @@ import type { mqttTag } from "../config/tag.ts";
 import { tagFilter } from "../config/tag-address.ts";
 import { connectBroker } from "../connection/connect.ts";
 import { shownUrl, takeoverWatchOf } from "../connection/failure.ts";
-import { describeReason } from "../connection/reason-code.ts";
+import { meaningOf } from "../connection/reason-code.ts";
 import { loadSessionState } from "../connection/session-state.ts";
 import {
   applySubscriptions,
@@ -184,7 +184,7 @@ async function openAt(address: string, config: MqttConfig, runtime: Runtime, sig
     const [filter, code] = first;
     throw new AgentError(
       "SOURCE_REFUSED",
-      `${url} refused all subscriptions, such as ${filter}: ${describeReason(code)}`,
+      `${url} refused all subscriptions, such as ${filter}: ${meaningOf(code).text}`,
       { hint: readTopicsHint, cause: { refused: refusedTopics(tags, subscriptions) } },
     );
   }

@@ -9,6 +9,7 @@ import type { Message } from "../connection/packet-reader.ts";
 import type { MessageCounts } from "../reading/message-counts.ts";
 import type { Route } from "../reading/topic-router.ts";
 import { isHostTopic, parseSparkplugTopic, type SparkplugTopic } from "../topics/sparkplug-topic.ts";
+import { maxTopic } from "../topics/topic-trie.ts";
 import {
   EdgeNode,
   type KnownMetric,
@@ -36,8 +37,6 @@ const maxWaitingBytes = 16 * 2 ** 20;
 const elementBytes = 100;
 /** Most known edge nodes; a larger group exceeds the capacity of a broker. */
 const maxNodes = 10_000;
-/** Longest node key that is remembered, in characters. */
-const maxTopic = 1_024;
 /** Memory for the metrics of all nodes, in characters: some 400,000 metrics with usual names. */
 const metricRoom = 100_000_000;
 

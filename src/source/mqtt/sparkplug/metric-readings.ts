@@ -1,5 +1,6 @@
 // Conversion of Sparkplug metrics to readings and descriptions for the matching tags.
 import type { EpochMicros } from "../../../core/point.ts";
+import type { ReadPlace } from "../../../core/reading.ts";
 import type { Description, Quality, Reading } from "../../../core/source.ts";
 import { defaultTimeRule } from "../../../lib/readings/device-time.ts";
 import { badReading } from "../../../lib/readings/reading-batch.ts";
@@ -56,10 +57,7 @@ function canFail(route: Route, known: KnownMetric): boolean {
 }
 
 /** Tag, captures and address of a metric. */
-function placeOf(
-  { id, way }: Route,
-  { captures, address }: KnownMetric,
-): Pick<Reading, "tag" | "captures" | "address"> {
+function placeOf({ id, way }: Route, { captures, address }: KnownMetric): ReadPlace {
   return { tag: id, captures: way.scoped?.(captures) ?? captures, address };
 }
 
@@ -157,8 +155,7 @@ function describeMetric({ routes, sink }: SparkplugMessage, { properties }: Spar
     const found = find(names);
     return typeof found === "string" ? found : undefined;
   };
-  const min = find(lowNames);
-  const max = find(highNames);
+  const [min, max] = [find(lowNames), find(highNames)];
   const range = typeof min === "number" && typeof max === "number" && min < max ? { min, max } : undefined;
   const signal = defined({ engUnit: text(unitNames), description: text(textNames) });
   if (Object.keys(signal).length === 0 && !range) return;
