@@ -48,57 +48,48 @@ export function clockVoteResult(offsets: readonly number[]): ClockVoteResult {
   return { kind: agreeing > 0 ? "right" : "unknown" };
 }
 
-export class DeviceClocks {
-  readonly #sources = new Map<string, Map<string, DeviceClock>>();
-  #beganMs: number | undefined;
+export function deviceClocks() {
+  const sources = new Map<string, Map<string, DeviceClock>>();
+  let beganMs: number | undefined;
 
-  /** Records a time of `device` that is `offset` microseconds ahead of this machine's clock; negative: behind. */
-  note(source: string, device: string, offset: number): void {
-    let devices = this.#sources.get(source);
-    if (!devices) this.#sources.set(source, (devices = new Map()));
-    const known = devices.get(device);
-    if (known) {
-      if (offset > known.current) known.current = offset;
-    } else if (devices.size < mostDevices) devices.set(device, { current: offset, previous: never, beforeThat: never });
-  }
-
-  /** Our clock was set forward by `byUs` microseconds; negative: back. */
-  stepped(byUs: number): void {
-    for (const devices of this.#sources.values())
-      for (const device of devices.values()) {
-        device.current -= byUs;
-        device.previous -= byUs;
-        device.beforeThat -= byUs;
-      }
-  }
-
-  /** The verdict at `nowMs` on the monotonic clock. Forgets devices that have given no time for some minutes. */
-  verdict(nowMs: number): ClockVoteResult {
-    this.#beganMs ??= nowMs;
-    while (nowMs - this.#beganMs >= windowMs) {
-      this.#beganMs += windowMs;
-      this.#turn();
-    }
-    const offsets: number[] = [];
-    for (const devices of this.#sources.values())
-      for (const device of devices.values()) {
-        const offset = offsetOf(device);
-        if (offset !== undefined) offsets.push(offset);
-      }
-    return clockVoteResult(offsets);
-  }
-
-  #turn(): void {
-    for (const [source, devices] of this.#sources) {
+  function turn(): void {
+    for (const [source, devices] of sources) {
       for (const [name, device] of devices) {
         device.beforeThat = device.previous;
         device.previous = device.current;
         device.current = never;
         if (device.previous === never && device.beforeThat === never) devices.delete(name);
       }
-      if (devices.size === 0) this.#sources.delete(source);
+      if (devices.size === 0) sources.delete(source);
     }
   }
+
+  return {
+    /** Records a time of `device` that is `offset` microseconds ahead of this machine's clock; negative: behind. */
+    note(source: string, device: string, offset: number): void {
+      let devices = sources.get(source);
+      if (!devices) sources.set(source, (devices = new Map()));
+      const known = devices.get(device);
+      if (known) known.current = Math.max(known.current, offset);
+      else if (devices.size < mostDevices) devices.set(device, { current: offset, previous: never, beforeThat: never });
+    },
+    /** Our clock was set forward by `byUs` microseconds; negative: back. */
+    stepped(byUs: number): void {
+      for (const devices of sources.values())
+        for (const device of devices.values()) {
+          device.current -= byUs;
+          device.previous -= byUs;
+          device.beforeThat -= byUs;
+        }
+    },
+    /** The verdict at `nowMs` on the monotonic clock. Forgets devices that have given no time for some minutes. */
+    verdict(nowMs: number): ClockVoteResult {
+      beganMs ??= nowMs;
+      for (; nowMs - beganMs >= windowMs; beganMs += windowMs) turn();
+      const offsets = sources.values().flatMap((devices) => devices.values().map(offsetOf));
+      return clockVoteResult([...offsets.filter((offset) => offset !== undefined)]);
+    },
+  };
 }
 
 /** Undefined: its times are old, so it is unknown whether its clock is behind. */
@@ -121,7 +112,7 @@ interface VoteParts {
 }
 
 export function clockVote(parts: VoteParts, log: Runtime["log"]) {
-  const devices = new DeviceClocks();
+  const devices = deviceClocks();
   /** Monotonic time of the first `ahead` reading since the start or the last step. */
   let aheadMs: number | undefined;
   /** Monotonic time of the first disagreement since the start or the last step. */

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { AgentClock } from "../../../src/agent/clock/agent-clock.ts";
 import { holdForClock } from "../../../src/agent/clock/clock-hold.ts";
-import { clockVoteResult, DeviceClocks } from "../../../src/agent/clock/clock-vote.ts";
+import { clockVoteResult, deviceClocks } from "../../../src/agent/clock/clock-vote.ts";
 import { type ClockWatchOptions, openClockWatch } from "../../../src/agent/clock/clock-watch.ts";
 import type { Delivery, Reading, TagId } from "../../../src/core/source.ts";
 import { BoundedQueue } from "../../../src/lib/flow/abort.ts";
@@ -310,7 +310,7 @@ test("the clock is wrong if and only if a majority of counted devices is off in 
 });
 
 test("a step of the gateway clock moves all offsets; a device silent for minutes has no vote", () => {
-  const clocks = new DeviceClocks();
+  const clocks = deviceClocks();
   for (const device of ["a", "b"]) {
     clocks.note("s", device, 60 * minuteUs);
     clocks.note("s", device, 10);
