@@ -55,22 +55,14 @@ export async function openGapRecord(folder: string, sources: readonly string[], 
 
   /** Checks and writes once a second, separately, so that a slow disk does not delay the checks. */
   function work(): readonly AsyncDisposable[] {
-    const check = () => {
+    const failure = "maintenance of the gap record failed";
+    const each = { everyMs, gridMs: checkGridMs, first: "now", failure } as const;
+    const failed = (error: unknown) => runtime.log.error({ part: "gaps", err: error }, failure);
+    const check = async () => {
       for (const act of ticks) act();
       measure();
     };
-    const failure = "maintenance of the gap record failed";
-    const works: readonly (() => void | Promise<void>)[] = [check, () => saveAndSign(false)];
-    return works.map((act) => {
-      const step = async () => {
-        try {
-          await act();
-        } catch (error) {
-          runtime.log.error({ part: "gaps", err: error }, failure);
-        }
-      };
-      return repeat(step, { everyMs, gridMs: checkGridMs, first: "now", failure }, runtime);
-    });
+    return [check, () => saveAndSign(false)].map((act) => repeat(() => act().catch(failed), each, runtime));
   }
 
   function measure(): void {

@@ -92,25 +92,22 @@ export function startDelivery(parts: DeliveryParts, runtime: Runtime) {
       } catch (error) {
         if (isAbort(error, stop.signal)) return;
         const waitMs = backOff.next();
-        const known = isAgentError(error) ? error : undefined;
-        if (known?.code.startsWith("CLUSTER_")) {
-          log.warn({ code: known.code, reason: reasonOf(error) }, "cannot begin to deliver for the cluster");
-          await runtime.clock.sleep(waitMs, stop.signal).catch(() => {});
-          continue;
+        const [message, hint] = [reasonOf(error), remedyOf(error)];
+        const code = isAgentError(error) ? error.code : undefined;
+        if (code?.startsWith("CLUSTER_"))
+          log.warn({ code, reason: message }, "cannot begin to deliver for the cluster");
+        else {
+          const began = new Since(runtime.clock);
+          outage = {
+            message,
+            hint,
+            get since() {
+              return began.time;
+            },
+          };
+          const fields = { code, hint, err: error, retryInMs: Math.round(waitMs) };
+          log.error(fields, "nothing is delivered, points stay in the buffer");
         }
-        const hint = remedyOf(error);
-        const began = new Since(runtime.clock);
-        outage = {
-          message: reasonOf(error),
-          hint,
-          get since() {
-            return began.time;
-          },
-        };
-        log.error(
-          { code: known?.code, hint, err: error, retryInMs: Math.round(waitMs) },
-          "nothing is delivered, points stay in the buffer",
-        );
         await runtime.clock.sleep(waitMs, stop.signal).catch(() => {});
       }
     }

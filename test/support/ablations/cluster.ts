@@ -81,7 +81,7 @@ export const clusterAblations: readonly Ablation[] = [
   {
     safeguard: "excluding an agent whose term cannot begin from the standstill check",
     file: "agent/upkeep/delivery.ts",
-    code: 'known?.code.startsWith("CLUSTER_")',
+    code: 'code?.startsWith("CLUSTER_")',
     without: "false",
     test: "unit/agent/delivery-terms.test.ts",
     name: "cannot begin its term",
