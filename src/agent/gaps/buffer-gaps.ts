@@ -2,6 +2,7 @@
 import type { BufferStats, Loss, LossInterval } from "../../core/buffer.ts";
 import { epochMicros } from "../../core/point.ts";
 import type { Clock } from "../../core/runtime.ts";
+import { defined } from "../../lib/values/defined.ts";
 import type { AccountedLosses } from "./gap-file.ts";
 import type { GapRecord } from "./gap-record.ts";
 
@@ -22,9 +23,8 @@ export function bufferGaps(record: GapRecord, clock: Clock) {
     const interval = intervals.find(({ number }) => number === known?.last?.number);
     if (found === undefined || !known?.last || !interval || interval.points >= known.last.points) return;
     const { points } = interval;
-    const back = "files of the buffer are back";
     if (points > 0) record.change(known.last.row, { points });
-    else record.advance(known.last.row, "found", { outcome: back });
+    else record.advance(known.last.row, "found", { outcome: "files of the buffer are back" });
     const last = { ...known.last, points };
     record.losses = { ...record.losses, [reason]: { points: known.points, last } };
   }
@@ -45,29 +45,24 @@ export function bufferGaps(record: GapRecord, clock: Clock) {
       left -= added;
     }
     // Since the last call, there were more intervals than the buffer keeps.
-    if (left > 0) add(reason, left, { from: intervals[0]?.from, to: intervals[0]?.from }, undefined);
+    if (left > 0) add(reason, left, { from: intervals[0]?.from, to: intervals[0]?.from });
     record.losses = { ...record.losses, [reason]: { points, ...(last && { last }) } };
   }
 
   /** False: the row does not exist any more. */
   function grow({ row }: { readonly row: number }, { points, from, to }: LossInterval): boolean {
     if (!record.get(row)) return false;
-    record.change(row, { points, ...(from !== undefined && { from }), ...(to !== undefined && { to }) });
+    record.change(row, { points, ...defined({ from, to }) });
     return true;
   }
 
   /** Returns the number of the row. `since`: the end of the part that a deleted row has already reported. */
-  function add(
-    reason: string,
-    points: number,
-    { from, to }: Pick<LossInterval, "from" | "to">,
-    since: number | undefined,
-  ): number {
+  function add(reason: string, points: number, { from, to }: Pick<LossInterval, "from" | "to">, since = 0): number {
     const end = to ?? clock.now();
     return record.add("ends", {
       cause: "buffer",
       reason: reasons[reason] ?? reason,
-      from: epochMicros(Math.min(end, Math.max(from ?? end, since ?? 0))),
+      from: epochMicros(Math.min(end, Math.max(from ?? end, since))),
       to: epochMicros(end),
       tags: 0,
       inputs: [],

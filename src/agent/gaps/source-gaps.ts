@@ -6,6 +6,7 @@ import type { Captures, Delivery, Source, TagGap, TagId } from "../../core/sourc
 import { latestReadings } from "../../lib/readings/reading-batch.ts";
 import { formatDuration } from "../../lib/time/duration.ts";
 import { bufferHold, settledAfterMs } from "./buffer-hold.ts";
+import type { Gap } from "./gap.ts";
 import { type GapRecord, hungAfterMs, promptSave } from "./gap-record.ts";
 import { type GapResolution, gapResolution, gapResolutions } from "./gap-resolution.ts";
 import { isOutage } from "./gap-rows.ts";
@@ -86,16 +87,11 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
     }
     const upTo = record.life.accountedUpTo(source);
     if (upTo === undefined || outage) return;
-    if (shared && (former === undefined || upTo > former.time))
-      outage = open("takeover", "no agent held the lease of the source", upTo);
-    else if (former === undefined || upTo > former.time)
-      outage = open("stopped", "the source was restarted with a changed configuration", upTo);
-    else
-      outage = open(
-        "agentDown",
-        former.stopped ? "the agent was stopped" : "the agent was killed, or the machine went down",
-        upTo,
-      );
+    if (former !== undefined && upTo <= former.time) {
+      const reason = former.stopped ? "the agent was stopped" : "the agent was killed, or the machine went down";
+      outage = open("agentDown", reason, upTo);
+    } else if (shared) outage = open("takeover", "no agent held the lease of the source", upTo);
+    else outage = open("stopped", "the source was restarted with a changed configuration", upTo);
   }
 
   /** Notices that the process was suspended. Call it before `lastReceived` or `connection` changes. */
@@ -122,13 +118,8 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
     lastReceived = to;
   }
 
-  function open(
-    cause: "agentDown" | "disconnected" | "stopped" | "takeover",
-    reason: string,
-    from: EpochMicros,
-  ): GapResolution {
-    const id = record.add("begins", { source, cause, reason, from, tags, inputs: [] });
-    return gapResolution(record, id);
+  function open(cause: Gap["cause"], reason: string, from: EpochMicros): GapResolution {
+    return gapResolution(record, record.add("begins", { source, cause, reason, from, tags, inputs: [] }));
   }
 
   /** Since when kept values may still come, at present or some time ago. Undefined: they have come. */
