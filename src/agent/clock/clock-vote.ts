@@ -87,7 +87,7 @@ export function deviceClocks() {
       beganMs ??= nowMs;
       for (; nowMs - beganMs >= windowMs; beganMs += windowMs) turn();
       const offsets = sources.values().flatMap((devices) => devices.values().map(offsetOf));
-      return clockVoteResult([...offsets.filter((offset) => offset !== undefined)]);
+      return clockVoteResult(offsets.filter((offset) => offset !== undefined).toArray());
     },
   };
 }
