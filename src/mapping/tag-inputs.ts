@@ -84,7 +84,7 @@ export class TagInputs implements InputTag {
 
   find(captures: Captures): InputState | RefusedState {
     const template = this.#template;
-    if (!template) return (this.#only ??= this.#open("", captures));
+    if (!template) return (this.#only ??= this.#open("", {}));
     if (template.last?.captures === captures) return template.last.state;
     const state = template.byCaptures.get(captures) ?? this.#resolve(template, captures);
     if (state !== template.beyondRefused) template.last = { captures, state };

@@ -203,6 +203,21 @@ test("released Input IDs are used again, also those beyond the remembered refuse
   expect(second.mapping.refusals()).toEqual([]);
 });
 
+test("the metadata of a fixed Input ID does not depend on when its tag gets it", () => {
+  const owners = new InputOwners();
+  const rules = [{ input: "a", signal: { name: "temperature {line}" } }];
+  const captures = { line: "7" };
+  const other = tryMapping([{ input: "a" }], { source: "one", owners });
+  const waiting = tryMapping(rules, { source: "two", owners });
+  expect(waiting.read(1, { captures })).toEqual([]);
+  other.mapping[Symbol.dispose]();
+  expect(waiting.read(2, { captures })).toEqual([["a", 2]]);
+
+  const first = tryMapping(rules);
+  first.read(1, { captures });
+  expect(waiting.described).toEqual(first.described);
+});
+
 test("refused Input IDs that are released make room in the list for others", () => {
   const owners = new InputOwners();
   const first = tryMapping([{ input: "{name}" }], { source: "one", owners });
