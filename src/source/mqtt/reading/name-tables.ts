@@ -10,7 +10,7 @@ import { statePath } from "../connection/session-state.ts";
 import { expand, follow, scalarText } from "../decoders/json-path.ts";
 import { jsonDocument, PayloadError } from "../decoders/payload.ts";
 import { capturesIn } from "../topics/topic-template.ts";
-import { TopicTrie } from "../topics/topic-trie.ts";
+import { maxTopic, TopicTrie } from "../topics/topic-trie.ts";
 
 /** Persistent content: key of the table → ID → name. */
 export type KnownNames = Readonly<Record<string, Readonly<Record<string, string>>>>;
@@ -22,10 +22,13 @@ type Names = NonNullable<MqttTag["names"]>;
 
 /** Most tables, since topics may be unbounded. `maxElements` limits the names of a table. */
 const maxTables = 1_000;
+/** Most topics in the cache of whether they carry names: each message of the connection is looked up. */
+const maxTopics = 50_000;
 
 export class NameTables {
   readonly #trie = new TopicTrie<Names>();
   readonly #tables = new Map<string, Map<string, string>>();
+  #namesOfTopic = new Map<string, readonly Names[]>();
   readonly #changed: (known: KnownNames) => void;
   /** Filters of the topics with names. */
   readonly filters: readonly string[];
@@ -51,7 +54,7 @@ export class NameTables {
   /** Stores the names in `message`. False: it carries none. Throws `PayloadError`. */
   learn(message: Pick<Message, "topic" | "payload" | "skippedBytes">, maxPayload: number): boolean {
     const { topic, payload } = message;
-    const namesOfTopic = this.#trie.match(topic);
+    const namesOfTopic = this.#namesFor(topic);
     if (namesOfTopic.length === 0) return false;
     // Deleting a retained message removes no names, since more data may follow.
     const bytes = payloadBytes(message);
@@ -75,6 +78,15 @@ export class NameTables {
     const made = new Map<string, string>();
     this.#tables.set(key, made);
     return made;
+  }
+
+  #namesFor(topic: string): readonly Names[] {
+    const known = this.#namesOfTopic.get(topic);
+    if (known) return known;
+    const found = this.#trie.match(topic);
+    if (this.#namesOfTopic.size >= maxTopics) this.#namesOfTopic = new Map();
+    if (topic.length <= maxTopic) this.#namesOfTopic.set(topic, found);
+    return found;
   }
 }
 

@@ -12,6 +12,7 @@ import { TopicRouter } from "../../../../src/source/mqtt/reading/topic-router.ts
 import { messageReader } from "../../../../src/source/mqtt/receiver/message-reader.ts";
 import { RebirthRequests } from "../../../../src/source/mqtt/sparkplug/edge-node.ts";
 import { SparkplugHost } from "../../../../src/source/mqtt/sparkplug/host.ts";
+import { TopicTrie } from "../../../../src/source/mqtt/topics/topic-trie.ts";
 
 const arrival = epochMicros(Date.UTC(2026, 0, 1) * 1_000);
 
@@ -291,6 +292,14 @@ test("known names can be saved and restored", () => {
   const { names } = mqttDriver.tag.parse(named);
   const again = new NameTables([{ names }], JSON.parse(JSON.stringify(reader.saved[0])));
   expect(names && again.of(names, { c: "one" }).get("101")).toBe("speed");
+});
+
+test("whether a topic carries names is found once, since each message of the connection is looked up", () => {
+  const reader = jsonReader([named]);
+  reader.read("other/topic", "{}");
+  using match = vi.spyOn(TopicTrie.prototype, "match");
+  reader.read("other/topic", "{}");
+  expect(match).not.toHaveBeenCalled();
 });
 
 test.each([
