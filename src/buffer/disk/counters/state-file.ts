@@ -9,7 +9,7 @@
 //   b  written, generation 41         a power cut may tear b and c: a remains
 //   c  written, generation 42         the next state, 43, goes to b
 //
-//   0  magic       8     "TFSTA3\r\n"
+//   0  magic       8     "TFSTA2\r\n"
 //   8  generation  f64   the higher one counts
 //  16  length      u32   of the payload that begins at 32
 //  20  payload CRC u32
@@ -20,13 +20,13 @@ import { type EpochMicros, epochMicros } from "../../../core/point.ts";
 import { attempt } from "../../../lib/flow/attempt.ts";
 import { ByteReader, ByteWriter, crc32 } from "../files/bytes.ts";
 import { type Disk, ifThere, readFile, withFile, withRetries, writeFully } from "../files/disk.ts";
-import type { RemovedRange } from "./ranges.ts";
+import { RangeSet, type RemovedRange } from "./ranges.ts";
 
 const slotNames = ["state-a.bin", "state-b.bin", "state-c.bin"] as const;
 const headerBytes = 32;
 /** A new slot is filled to this size, so that later writes succeed on a full disk. */
 const reservedBytes = 64 * 1_024;
-const magic = Uint8Array.from([0x54, 0x46, 0x53, 0x54, 0x41, 0x33, 0x0d, 0x0a]);
+const magic = Uint8Array.from([0x54, 0x46, 0x53, 0x54, 0x41, 0x32, 0x0d, 0x0a]);
 
 /** The states in intact slots, newest first, and the number of slot files. */
 export function readStates(disk: Disk, folder: string): { states: readonly FoundState[]; slots: number } {
@@ -100,7 +100,7 @@ export function openStateFile(
     write(state, sync) {
       out.cut();
       out.skip(headerBytes);
-      bufferState.write(out, state);
+      writeState(out, state);
       const used = out.length;
       if (used < reservedBytes) out.skip(reservedBytes - used);
       const bytes = out.written();
@@ -131,7 +131,7 @@ function readSlot(disk: Disk, path: string): { generation: number; state: Buffer
   const end = headerBytes + view.getUint32(16, true);
   if (view.getUint32(24, true) !== crc32(bytes, 0, 24) || end > bytes.length) return "damaged";
   if (view.getUint32(20, true) !== crc32(bytes, headerBytes, end)) return "damaged";
-  const state = attempt(() => bufferState.read(new ByteReader(bytes, headerBytes, end)));
+  const state = attempt(() => readState(new ByteReader(bytes, headerBytes, end)));
   return state ? { generation: view.getFloat64(8, true), state } : "damaged";
 }
 
@@ -150,10 +150,13 @@ const count: Codec<number> = {
   read: (reader) => reader.varint(),
 };
 const salt: Codec<number> = { write: (out, value) => out.u32(value), read: (reader) => reader.u32() };
-/** 0 stands for undefined. */
-const optionalCount: Codec<number | undefined> = {
-  write: (out, value = 0) => out.varint(value),
-  read: (reader) => reader.varint() || undefined,
+/** An integer as two counts: its positive part, then its negative part. One of them is 0. */
+const signed: Codec<number> = {
+  write(out, value) {
+    out.varint(Math.max(0, value));
+    out.varint(Math.max(0, -value));
+  },
+  read: (reader) => reader.varint() - reader.varint(),
 };
 /** NaN stands for undefined. */
 const time: Codec<EpochMicros | undefined> = {
@@ -178,7 +181,7 @@ function list<T>(item: Codec<T>): Codec<readonly T[]> {
   };
 }
 
-function fields<T extends object>(codecs: { readonly [Key in keyof T]-?: Codec<T[Key]> }): Codec<Readonly<T>> {
+function fields<T extends object>(codecs: { readonly [Key in keyof T]: Codec<T[Key]> }): Codec<Readonly<T>> {
   const keys = Object.keys(codecs) as (keyof T)[]; // the object has no other keys
   return {
     write(out, value) {
@@ -229,14 +232,14 @@ const segment = fields({
   name: text,
   /** Salt of the segment's header. A file that replaced the segment, or a rewritten segment, has another one. */
   salt,
-  /** Settled points: in `whole` without `gaps`, and in `series`. */
-  settledPoints: count,
+  /** Settled points minus those in `whole`: points in `series` minus unsettled points in `gaps`. */
+  settledBySeries: signed,
   whole: bounds,
   series,
   gaps: series,
 });
 const span = { points: count, from: time, to: time };
-const bufferState = fields({
+const counts = fields({
   /** UUID of the buffer, 32 hexadecimal digits. */
   stream: text,
   opens: count,
@@ -252,12 +255,7 @@ const bufferState = fields({
   duplicates: count,
   collided: count,
   losses: list(
-    fields<Loss>({
-      reason: text,
-      ...span,
-      found: optionalCount,
-      intervals: list(fields({ number: count, ...span })),
-    }),
+    fields<Omit<Loss, "found">>({ reason: text, ...span, intervals: list(fields({ number: count, ...span })) }),
   ),
   /** Leased points of dropped segments. They are lost if the process ends. */
   leased: list(fields({ reason: text, ...span })),
@@ -267,10 +265,40 @@ const bufferState = fields({
   /** Earliest and latest time in unsettled segments. Undefined: there are none. */
   oldest: time,
   latest: time,
-  removed,
-  /** First sequence number of each segment. */
-  starts: bounds,
 });
 
-export type SegmentState = Decoded<typeof segment>;
-export type BufferState = Decoded<typeof bufferState>;
+export interface SegmentState extends Omit<Decoded<typeof segment>, "settledBySeries"> {
+  /** Settled points: in `whole` without `gaps`, and in `series`. */
+  readonly settledPoints: number;
+}
+
+export interface BufferState extends Omit<Decoded<typeof counts>, "losses" | "segments"> {
+  readonly segments: readonly SegmentState[];
+  readonly losses: readonly Loss[];
+  readonly removed: readonly RemovedRange[];
+  /** First sequence number of each segment. */
+  readonly starts: readonly number[];
+}
+
+const countOf = (whole: readonly number[]) => new RangeSet(whole).count;
+
+function writeState(out: ByteWriter, state: BufferState): void {
+  const segments = state.segments.map((each) => ({
+    ...each,
+    settledBySeries: each.settledPoints - countOf(each.whole),
+  }));
+  counts.write(out, { ...state, segments });
+  for (const { found = 0 } of state.losses) out.varint(found);
+  removed.write(out, state.removed);
+  bounds.write(out, state.starts);
+}
+
+function readState(reader: ByteReader): BufferState {
+  const read = counts.read(reader);
+  const segments = read.segments.map(({ settledBySeries, ...each }) => ({
+    ...each,
+    settledPoints: settledBySeries + countOf(each.whole),
+  }));
+  const losses = read.losses.map((loss) => ({ ...loss, found: reader.varint() || undefined }));
+  return { ...read, segments, losses, removed: removed.read(reader), starts: bounds.read(reader) };
+}

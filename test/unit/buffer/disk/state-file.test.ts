@@ -6,6 +6,8 @@ import {
   readStates,
   type StateFile,
 } from "../../../../src/buffer/disk/counters/state-file.ts";
+import { readFile } from "../../../../src/buffer/disk/files/disk.ts";
+import { epochMicros } from "../../../../src/core/point.ts";
 import { append, folder, moment, openStore, type Triple } from "../../../support/disk-store.ts";
 import { failure, MemoryDisk } from "../../../support/memory-disk.ts";
 import { seeded } from "../../../support/runtime.ts";
@@ -89,4 +91,65 @@ test.each(["state-a", "state-b", "state-c", "state-"])("with bad blocks in %s, a
   };
 
   expect(outage(true)).toEqual(outage(false));
+});
+
+test("the bytes of a state stay the same, so that another version of the agent reads it", () => {
+  const [from, to] = [epochMicros(1e15), epochMicros(2e15)];
+  const state: BufferState = {
+    stream: "0123456789abcdef".repeat(2),
+    opens: 3,
+    uptime: 5_000,
+    durable: 700,
+    origin: 0,
+    integration: "plant",
+    settled: 320,
+    refused: 2,
+    duplicates: 1,
+    collided: 4,
+    losses: [
+      { reason: "damage", points: 7, from, to, found: 3, intervals: [{ number: 1, points: 7, from, to }] },
+      { reason: "age", points: 1, from: undefined, to: undefined, found: undefined, intervals: [] },
+    ],
+    leased: [{ reason: "age", points: 2, from, to: from }],
+    segments: [
+      {
+        name: "seg-0000000000000100.log",
+        salt: 0xdeadbeef,
+        settledPoints: 295,
+        whole: [100, 400],
+        series: [{ place: 4, bounds: [400, 420] }],
+        gaps: [{ place: 2, bounds: [100, 300] }],
+      },
+      {
+        name: "seg-0000000000000500.log",
+        salt: 7,
+        settledPoints: 25,
+        whole: [],
+        series: [{ place: 1, bounds: [500, 600] }],
+        gaps: [],
+      },
+    ],
+    newest: "seg-0000000000000600.log",
+    oldest: from,
+    latest: to,
+    removed: [
+      { first: 0, end: 100, lost: 2, reason: "age" },
+      { first: 450, end: 500, lost: 0, reason: "" },
+    ],
+    starts: [100, 500, 600],
+  };
+  const bytes =
+    "5446535441320d0a000000000000f03f1d010000b590a95e0f3483d8000000002030313233343536373839616263646566303132333435" +
+    "36373839616263646566038827bc050005706c616e74c002020104020664616d6167650700003426f56b0c4300003426f56b1c43010107" +
+    "00003426f56b0c4300003426f56b1c430361676501000000000000f87f000000000000f87f0001036167650200003426f56b0c43000034" +
+    "26f56b0c4302187365672d303030303030303030303030303130302e6c6f67efbeadde00050264ac0201040290031401020264c8011873" +
+    "65672d303030303030303030303030303530302e6c6f6707000000190000010102f4036400187365672d30303030303030303030303030" +
+    "3630302e6c6f6700003426f56b0c4300003426f56b1c4303000200640203616765de0232000364900364";
+  const disk = new MemoryDisk();
+  disk.makeFolder(folder);
+  open(disk).write(state, true);
+  const [slot] = readStates(disk, folder).states;
+
+  expect(slot?.state).toEqual(state);
+  expect(Buffer.from(readFile(disk, `${folder}/state-a.bin`)).toString("hex", 0, bytes.length / 2)).toBe(bytes);
 });
