@@ -5,13 +5,15 @@ import type { Sink } from "../../core/sink.ts";
 import { deadline } from "../../lib/flow/abort.ts";
 import { inSlices } from "../../lib/flow/in-slices.ts";
 import type { Pacer } from "../client/pacer.ts";
-import { Bisection, FailureSearch } from "../failures/fault-search.ts";
+import { Bisection } from "../failures/bisection.ts";
+import { FailureSearch } from "../failures/failure-search.ts";
 import type { ParkedInputs, ParkedStatus } from "../failures/parked-inputs.ts";
 import { Prefetcher } from "../window/prefetcher.ts";
 import type { InFlightRequest } from "../window/sub-batch.ts";
 import { Window } from "../window/window.ts";
-import { type Loader, type LoaderParts, loader, RetryProbes } from "./loader.ts";
+import { type Loader, type LoaderParts, loader } from "./loader.ts";
 import { type OutcomeHandler, type OutcomeHandlerParts, outcomeHandler } from "./outcome-handler.ts";
+import { RetryProbes } from "./retry-probes.ts";
 
 interface DispatcherParts
   extends Omit<OutcomeHandlerParts, "window" | "bisection" | "search" | "loader" | "prefetcher">,
@@ -58,7 +60,7 @@ export class Dispatcher {
   readonly #window: Window;
   readonly #prefetcher: Prefetcher;
   readonly #loader: Loader;
-  readonly #bisection = new Bisection();
+  readonly #bisection: Bisection;
   readonly #outcomes: OutcomeHandler;
   readonly #parked: ParkedInputs;
   readonly #probes: RetryProbes;
@@ -90,10 +92,12 @@ export class Dispatcher {
     this.#parked = parked;
     const except = () => parked.except;
     this.#prefetcher = new Prefetcher({ reader, window, clock, newsMs: maxLagMs * 2, mostPoints, blockPoints, except });
-    const bisection = this.#bisection;
+    const bisection = new Bisection((input) => parked.isDoubtful(input));
+    this.#bisection = bisection;
     const search = new FailureSearch(clock);
     const hasAll = () => this.#prefetcher.hasAll;
-    this.#loader = loader({ window, bisection, search, clock, integration, limit, maxLagMs, hasAll, holds });
+    const { waits } = parked;
+    this.#loader = loader({ window, bisection, search, clock, integration, limit, maxLagMs, hasAll, holds, waits });
     this.#outcomes = outcomeHandler(
       { ...parts, window, bisection, search, loader: this.#loader, prefetcher: this.#prefetcher },
       runtime,

@@ -6,15 +6,14 @@ import type { Clock } from "../../core/runtime.ts";
 import type { Frame } from "../../core/sink.ts";
 import { inSlices } from "../../lib/flow/in-slices.ts";
 import { RepeatedList } from "../../lib/values/lists.ts";
-import type { Bisection, FailureSearch } from "../failures/fault-search.ts";
+import type { Bisection } from "../failures/bisection.ts";
+import type { FailureSearch } from "../failures/failure-search.ts";
 import type { LearnedLimit } from "../failures/learned-limit.ts";
-import type { ParkedInputs } from "../failures/parked-inputs.ts";
 import { Envelope, type FramePlan, FrameWriter, firstRequestId } from "../packing/frame.ts";
 import { Packer } from "../packing/packer.ts";
 import type { Candidates } from "../packing/shared-times.ts";
 import type { SeriesQueue } from "../series/series-queue.ts";
-import type { Prefetcher } from "../window/prefetcher.ts";
-import { type InFlightRequest, SubBatch, type SubBatchColumn } from "../window/sub-batch.ts";
+import type { InFlightRequest, SubBatch, SubBatchColumn } from "../window/sub-batch.ts";
 import type { Window } from "../window/window.ts";
 
 export interface LoaderParts {
@@ -29,6 +28,8 @@ export interface LoaderParts {
   readonly hasAll: () => boolean;
   /** Whether the points of an input must wait for its metadata. */
   readonly holds: (input: InputId) => boolean;
+  /** Whether the points of an input must wait while others of it are in the search for refused points. */
+  readonly waits: (input: InputId) => boolean;
 }
 
 /** Filter for the series of a request. Undefined: all. */
@@ -41,6 +42,7 @@ const leastSpacingMs = 1_000;
 const mostSearched = 1_000_000;
 /** Consecutive requests of the live lane while a backlog waits. */
 const mostLiveInARow = 9;
+const none: ReadonlySet<InputId> = new Set();
 /** Share of `maxLag` after which a series leads the frame, to arrive in time. The best of 0.2 to 0.8 in tests. */
 export const urgentShare = 0.3;
 /** Shares of `maxLag`: in which all must be sent for new points to be sent as backlog, and how long that may go on. */
@@ -61,12 +63,15 @@ export function loader(parts: LoaderParts) {
   /** Points of the last frame that the backlog led. Infinity: unknown. */
   let lastBacklog = Number.POSITIVE_INFINITY;
   let liveFirst = true;
+  let liveNext = false;
   let isSparse: boolean | undefined;
   let togetherSince: number | undefined;
   let isTogether = false;
   /** When the last request was built, and the time between the last two. */
   let builtAt = Number.NEGATIVE_INFINITY;
   let spacingMs = Number.POSITIVE_INFINITY;
+  /** Inputs whose points wait until those in the search for refused points are decided on. */
+  let searched = none;
   const envelope = new Envelope(parts.integration);
   const writer = new FrameWriter(envelope, parts.limit.most);
 
@@ -95,7 +100,7 @@ export function loader(parts: LoaderParts) {
   function nextLane(): Lane {
     const { window, clock, maxLagMs } = parts;
     const backlog = window.points("backlog");
-    if (backlog === 0) return "live";
+    if (backlog === 0 || liveNext) return "live";
     const since = liveInARow < mostLiveInARow ? oldest("live") : undefined;
     if (since === undefined) return "backlog";
     const isShort = parts.hasAll() && backlog <= (lastBacklog * maxLagMs) / leastSpacingMs;
@@ -105,8 +110,11 @@ export function loader(parts: LoaderParts) {
   }
 
   function candidates(lane: Lane, may?: Choice): Candidates {
-    const { window, holds } = parts;
-    const queues = window.filled(lane, (queue) => !holds(queue.input) && may?.(queue) !== false);
+    const { window, holds, waits } = parts;
+    const queues = window.filled(
+      lane,
+      (queue) => !holds(queue.input) && !(searched.has(queue.input) && waits(queue.input)) && may?.(queue) !== false,
+    );
     return { queues, since: (queue) => window.since(queue) };
   }
 
@@ -133,6 +141,7 @@ export function loader(parts: LoaderParts) {
     } else {
       lastLive = plan.points;
       liveFirst = false;
+      liveNext = false;
     }
     const since = leasedAt(plan.parts.sources, "live");
     return { kind: "fresh", frame: await write(plan), parts: plan.parts, since };
@@ -169,6 +178,10 @@ export function loader(parts: LoaderParts) {
       liveFirst = true;
       lastBacklog = Number.POSITIVE_INFINITY;
     },
+    /** The next new request carries points of the live lane only, if there are any, whatever is searched. */
+    tryLive(): void {
+      liveNext = true;
+    },
     /** Whether backlog frames have more nulls than points: a larger window then pays off. Undefined: unknown. */
     get sparse(): boolean | undefined {
       return isSparse;
@@ -201,6 +214,7 @@ export function loader(parts: LoaderParts) {
       const now = clock.monotonic();
       spacingMs = Math.max(leastSpacingMs, now - builtAt);
       builtAt = now;
+      searched = bisection.empty || liveNext ? none : bisection.inputs();
       const fresh = window.points("live") + window.points("backlog");
       // Refused and other points alternate, so that neither blocks the other.
       if (!bisection.empty && (suspectsTurn || fresh === 0 || bisection.points >= mostSearched)) {
@@ -225,76 +239,4 @@ export function loader(parts: LoaderParts) {
       return { kind: "probe", frame: await write(plan), subBatch, rest };
     },
   };
-}
-
-/** Most inputs in a request. If they share no times, the number of nulls is quadratic. */
-const mostInputs = 32;
-/** Points per input, unless a record of the buffer has more. */
-const mostPoints = 100;
-
-interface RetryProbesParts {
-  readonly prefetcher: Prefetcher;
-  readonly loader: Loader;
-  readonly parked: ParkedInputs;
-  readonly window: Window;
-  readonly random: () => number;
-}
-
-/** Retries parked inputs: many in one request, with few points each. */
-export class RetryProbes {
-  readonly #parts: RetryProbesParts;
-  /** Alternates with other requests. */
-  #turn = true;
-
-  constructor(parts: RetryProbesParts) {
-    this.#parts = parts;
-  }
-
-  /** A request with the oldest points of due inputs. Undefined: none is due, or it is not the turn of retries. */
-  async next(isAlone: boolean, signal: AbortSignal): Promise<InFlightRequest | undefined> {
-    const { prefetcher, loader, parked, window } = this.#parts;
-    this.#turn = !this.#turn || isAlone;
-    if (!this.#turn) return undefined;
-    const sent: SubBatchColumn[] = [];
-    const rest: SubBatchColumn[] = [];
-    for (const input of parked.due(mostInputs)) {
-      // Older points of it are still returning to the buffer.
-      const column = window.isReturning(input) ? undefined : await prefetcher.takeSingle(input, mostPoints, signal);
-      if (!column) {
-        parked.postpone(input);
-        continue;
-      }
-      for (const [i, part] of this.#choose(input, column).entries())
-        if (part.count > 0) (i === 0 ? sent : rest).push(part);
-    }
-    if (sent.length === 0) return undefined;
-    const inFlight = await loader.probe(new SubBatch(sent), rest);
-    if (inFlight) return inFlight;
-    // Too large: sends a single point per input, and fewer inputs if necessary.
-    const firsts = sent.map((column) => column.part(0, 1));
-    for (const column of sent) if (column.count > 1) rest.push(column.part(1, column.count));
-    for (let count = sent.length; count > 0; count >>= 1) {
-      const carried = new Set(sent.slice(0, count).map(({ input }) => input));
-      const isCarried = ({ input }: SubBatchColumn) => carried.has(input);
-      const single = await loader.probe(new SubBatch(firsts.filter(isCarried)), rest.filter(isCarried));
-      if (!single) continue;
-      for (const column of [...firsts, ...rest]) if (!isCarried(column)) window.forgetExtracted(column);
-      return single;
-    }
-    return undefined;
-  }
-
-  /**
-   * Splits the points of a retry into those to send and the rest. In turn, it sends all points, the oldest one, or a
-   * random one. All points are fastest if the input is accepted again. If the service accepts a single point only,
-   * other points are at fault.
-   */
-  #choose(input: InputId, column: SubBatchColumn): SubBatchColumn[] {
-    const turn = this.#parts.parked.tries(input) % 3;
-    const { count } = column;
-    if (turn === 0 || count === 1) return [column];
-    // The first point of equal times, because the last of them must be stored last.
-    const at = turn === 1 ? 0 : column.times.indexOf(column.times[1 + Math.floor(this.#parts.random() * (count - 1))]!);
-    return [column.part(at, at + 1), column.part(0, at), column.part(at + 1, count)];
-  }
 }

@@ -5,7 +5,8 @@ import type { Outcome } from "../../core/sink.ts";
 import { inSlices } from "../../lib/flow/in-slices.ts";
 import { BackOff } from "../../lib/flow/repeat.ts";
 import { mostCuts } from "../client/rpc-client.ts";
-import { Breaker, type FailureSearch, mostFailures } from "../failures/fault-search.ts";
+import { Breaker } from "../failures/bisection.ts";
+import { type FailureSearch, mostFailures } from "../failures/failure-search.ts";
 import type { LearnedLimit } from "../failures/learned-limit.ts";
 import type { Catalog } from "../signals/catalog.ts";
 import type { Prefetcher } from "../window/prefetcher.ts";
@@ -127,15 +128,19 @@ export function outcomeHandler(parts: OutcomeHandlerParts, runtime: Runtime) {
   }
 
   async function refusedAll(inFlight: InFlightRequest, outcome: Extract<Outcome, { kind: "refused" }>): Promise<Next> {
-    const { kind } = inFlight;
+    const { kind, frame } = inFlight;
     // While the cause is searched for, each new frame may contain it.
-    if (kind !== "fresh" || parts.bisection.empty) breaker.refused();
+    const isKnown = kind === "fresh" ? !parts.bisection.empty : frame.inputs.every(parts.parked.isAtFault);
+    if (!isKnown) breaker.refused();
     // No point is dropped. The loader continues to alternate, at one request a minute.
     if (breaker.open) {
-      if (kind === "probe") disposition.park(inFlight, outcome.reason);
-      // The search goes on: an accepted part shows that the service does not refuse everything.
-      else if (kind === "suspect" && inFlight.subBatch.points > 1) await disposition.search(inFlight, outcome);
-      else if (kind === "suspect") parts.bisection.postpone();
+      // The next new request carries only what is new by then, since the service may refuse older points.
+      if (kind === "fresh") await inSlices(parts.window.forget("live"));
+      // An accepted part shows that the service does not refuse everything.
+      else if (kind === "suspect" && frame.points > 1) await disposition.search(inFlight, outcome);
+      else if (kind === "probe" || frame.inputs.some(parts.parked.has)) disposition.park(inFlight, outcome.reason);
+      else parts.bisection.postpone();
+      parts.loader.tryLive();
       return hold(`${breaker.cause}: ${outcome.reason}`);
     }
     await disposition.search(inFlight, outcome);

@@ -4,7 +4,7 @@ import type { Logger } from "../../core/runtime.ts";
 import type { Outcome } from "../../core/sink.ts";
 import { forEachInSlices, inSlices, type Steps, stepWork } from "../../lib/flow/in-slices.ts";
 import { rpcErrors } from "../../wire/json-rpc.ts";
-import type { Bisection, Breaker } from "../failures/fault-search.ts";
+import type { Bisection, Breaker } from "../failures/bisection.ts";
 import type { ParkedInputs, ParkReason } from "../failures/parked-inputs.ts";
 import { PlannedColumns, type QueueColumns } from "../packing/frame.ts";
 import type { Rejects } from "../rejects/rejects.ts";
@@ -35,6 +35,7 @@ type Probe = Extract<InFlightRequest, { kind: "probe" }>;
 
 const weight = ({ count }: { readonly count: number }) => count;
 const mostNamed = 10;
+const lanes = ["backlog", "live"] as const;
 export const unnamed = "answers of the service do not name it";
 /** HTTP status of an answer that omits an input. */
 const okStatus = 200;
@@ -110,23 +111,31 @@ export function pointDisposition(parts: PointDispositionParts, breaker: Breaker,
 
   /** Returns all points of the input to the buffer, since a later one could otherwise arrive before an older one. */
   function forget(input: InputId, columns: readonly SubBatchColumn[]): void {
-    const { window, bisection } = parts;
-    for (const column of [...columns, ...bisection.withdraw(input)]) window.forgetExtracted(column);
+    const { window, bisection, parked } = parts;
+    // In the buffer, refused points of their blocks would come again.
+    const kept = (parked.isDistrusted(input) ? lanes : []).flatMap((lane) => window.extractAll(lane, input) ?? []);
+    forgetColumns(input, [...columns, ...bisection.withdraw(input), ...kept]);
     window.forgetInput(input);
+  }
+
+  function forgetColumns(input: InputId, columns: readonly SubBatchColumn[]): void {
+    const { window, parked } = parts;
+    if (parked.isDistrusted(input)) parked.keep(input, columns);
+    else for (const column of columns) window.forgetExtracted(column);
   }
 
   /** The service accepted points of a parked input. Returns the rest of its lease, to be sent before later points. */
   function retried(inFlight: Probe, input: InputId): readonly SubBatchColumn[] {
     const { parked } = parts;
-    const rest = merged(restOf(inFlight, input));
+    const rest = merged([...restOf(inFlight, input), ...parked.takeKept(input)]);
     if (rest.length === 0) parked.join(input);
     else parked.drain(input, "");
     return rest;
   }
 
   function retriedInVain(inFlight: Probe, column: SubBatchColumn, reason: string): void {
-    const { window, parked } = parts;
-    for (const each of [column, ...restOf(inFlight, column.input)]) window.forgetExtracted(each);
+    const { parked } = parts;
+    forgetColumns(column.input, [column, ...restOf(inFlight, column.input)]);
     parked.triedInVain(column.input, reason);
   }
 
@@ -147,7 +156,12 @@ export function pointDisposition(parts: PointDispositionParts, breaker: Breaker,
     const draining = [...parked.draining()];
     if (draining.length === 0) return;
     const held = bisection.inputs();
-    for (const input of draining) if (!held.has(input)) parked.join(input);
+    for (const input of draining) {
+      if (held.has(input)) continue;
+      const rest = parked.isDistrusted(input) ? [] : parked.takeKept(input);
+      if (rest.length > 0) bisection.resend(rest);
+      else parked.drained(input);
+    }
   }
 
   function report(reason: string): void {
@@ -161,7 +175,16 @@ export function pointDisposition(parts: PointDispositionParts, breaker: Breaker,
     );
   }
 
+  /** Parks an input, because requests with it fail and others succeed. */
+  function blame(input: InputId, reason: string): void {
+    if (parts.parked.isFull) return;
+    forget(input, []);
+    parkInput(input, "refused", reason);
+    report(reason);
+  }
+
   return {
+    blame,
     joinDrained,
     report,
     /** Settles the points of the inputs selected by `isStored` (default: all), and ends the search for them. */
@@ -236,18 +259,21 @@ export function pointDisposition(parts: PointDispositionParts, breaker: Breaker,
       inFlight: InFlightRequest,
       { code, reason, inputs }: Extract<Outcome, { kind: "refused" }>,
     ): Promise<void> {
-      const { parked, bisection } = parts;
+      const { parked, parks, bisection } = parts;
       if (inFlight.kind === "fresh") bisection.add(new SubBatch(await columnsOf(inFlight, () => true)), inputs, true);
       else if (inFlight.kind === "probe") {
         // The input itself is accepted now; its bad points are found by bisection.
         for (const { input } of inFlight.subBatch.columns) parked.drain(input, reason);
         // The rest follows what was sent, since it may contain later points of the same time.
         bisection.resend(merged(inFlight.rest));
-        bisection.add(new SubBatch([...inFlight.subBatch.columns]), inputs);
+        // A distrusted input comes alone, and all of its other points are kept.
+        const isLast = inFlight.subBatch.columns.every(({ input }) => parked.isDistrusted(input));
+        bisection.add(new SubBatch([...inFlight.subBatch.columns]), inputs, isLast);
       } else
         for (const column of bisection.refused(inputs)?.columns ?? []) {
-          breaker.rejected(1);
+          if (!parked.isAtFault(column.input)) breaker.rejected(1);
           await reject(column, code, reason);
+          if (parks && parked.rejectedUnnamed(column.input)) blame(column.input, reason);
         }
       joinDrained();
     },
@@ -268,13 +294,6 @@ export function pointDisposition(parts: PointDispositionParts, breaker: Breaker,
       parkInput(input, "refused", reason);
       if (isRetry) parked.triedInVain(input, reason);
       return true;
-    },
-    /** Parks an input, because requests with it fail and others succeed. */
-    blame(input: InputId, reason: string): void {
-      if (parts.parked.isFull) return;
-      forget(input, []);
-      parkInput(input, "refused", reason);
-      report(reason);
     },
   };
 }

@@ -3,6 +3,7 @@
 import type { EpochMicros, InputId } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import { BackOff } from "../../lib/flow/repeat.ts";
+import type { SubBatchColumn } from "../window/sub-batch.ts";
 
 /** `refused`: error −32021 names the input. `unconfirmed`: answers do not name it. */
 export type ParkReason = "refused" | "unconfirmed";
@@ -52,6 +53,10 @@ const hurriedByEach = 2;
 const restMs = 5_000;
 /** Points of an input that may be rejected in a row before one must be accepted. */
 const mostRejectsInARow = 8;
+/** The same where the service names no input. Two bad values in a row are common; each search for one delays others. */
+const mostUnnamedRejects = 3;
+/** Pause after a search among points of a parked input, in times of its length. It takes every second request. */
+const restShare = 3;
 
 export type ParkedInputs = ReturnType<typeof parkedInputs>;
 
@@ -61,9 +66,35 @@ export function parkedInputs(runtime: Runtime) {
   const unnamed = new Map<InputId, number>();
   /** Input accepted again after a refusal → number of single points that may be rejected. */
   const proven = new Map<InputId, number>();
+  /** Input → its points that were rejected since one was accepted, in answers that name no input. */
+  const doubtful = new Map<InputId, { rejects: number; readonly accepts: number }>();
+  /** Number of times that an answer accepted an input. */
+  let accepts = 0;
+  /** Points of distrusted inputs outside the window. In the buffer, refused ones of their blocks would come again. */
+  const kept = new Map<InputId, SubBatchColumn>();
   /** No retry before this, in monotonic milliseconds. */
   let restUntil = Number.NEGATIVE_INFINITY;
+  /** As `restUntil`, for distrusted inputs, and when the last search among points of one began. */
+  let aloneUntil = Number.NEGATIVE_INFINITY;
+  let searchedSince = Number.NEGATIVE_INFINITY;
   let excepted: readonly InputId[] | undefined;
+
+  const rejectsOf = (input: InputId) => doubtful.get(input)?.rejects ?? 0;
+  const isDistrusted = (input: InputId) => rejectsOf(input) >= mostUnnamedRejects;
+
+  function join(input: InputId): void {
+    const entry = entries.get(input);
+    if (!entry) return;
+    entries.delete(input);
+    excepted = undefined;
+    const now = runtime.clock.monotonic();
+    restUntil = now;
+    const others = [...entries.values()]
+      .filter(({ why, nextTryAt, draining }) => why === entry.why && nextTryAt > now && !draining)
+      .toSorted((a, b) => a.nextTryAt - b.nextTryAt);
+    for (const other of others.slice(0, hurriedByEach)) other.nextTryAt = now;
+    runtime.log.info({ input }, "the service takes an input again");
+  }
 
   function delay(input: InputId, reason: string | undefined, failed: boolean): void {
     const entry = entries.get(input);
@@ -127,33 +158,35 @@ export function parkedInputs(runtime: Runtime) {
       park(input, "refused", reason);
       const entry = entries.get(input);
       if (entry) entry.draining = true;
+      searchedSince = runtime.clock.monotonic();
       proven.set(input, mostRejectsInARow);
     },
     /** Inputs that are waiting for bisection. */
     draining: (): Iterable<InputId> => entries.entries().flatMap(([input, { draining }]) => (draining ? [input] : [])),
     /** The service accepts the input again. Advances two others, which often have the same cause. */
-    join(input: InputId): void {
+    join,
+    /** Bisection has decided on all points of the input that it had. If all were rejected, it stays parked. */
+    drained(input: InputId): void {
       const entry = entries.get(input);
-      if (!entry) return;
-      entries.delete(input);
-      excepted = undefined;
+      if (!entry || !isDistrusted(input)) return join(input);
+      entry.draining = false;
       const now = runtime.clock.monotonic();
-      restUntil = now;
-      const others = [...entries.values()]
-        .filter(({ why, nextTryAt, draining }) => why === entry.why && nextTryAt > now && !draining)
-        .toSorted((a, b) => a.nextTryAt - b.nextTryAt);
-      for (const other of others.slice(0, hurriedByEach)) other.nextTryAt = now;
-      runtime.log.info({ input }, "the service takes an input again");
+      aloneUntil = now + Math.min(schedules.refused.maxMs, (now - searchedSince) * restShare);
+      delay(input, undefined, true);
     },
-    /** Up to `most` inputs that are due, longest first. */
+    /** Up to `most` inputs that are due, longest first. A distrusted input comes alone. */
     due(most: number): InputId[] {
       const now = runtime.clock.monotonic();
       if (now < restUntil) return [];
-      return [...entries]
+      const isSearched = entries.entries().some(([input, { draining }]) => draining && isDistrusted(input));
+      const due = [...entries]
         .filter(([, { nextTryAt, draining }]) => !draining && nextTryAt <= now)
+        .filter(([input]) => !isDistrusted(input) || (!isSearched && now >= aloneUntil))
         .toSorted(([, a], [, b]) => a.nextTryAt - b.nextTryAt)
-        .slice(0, most)
         .map(([input]) => input);
+      const [first] = due;
+      if (first !== undefined && isDistrusted(first)) return [first];
+      return due.filter((input) => !isDistrusted(input)).slice(0, most);
     },
     /** Milliseconds until the next retry. Undefined: none. */
     get dueInMs(): number | undefined {
@@ -167,6 +200,8 @@ export function parkedInputs(runtime: Runtime) {
     named(input: InputId): void {
       // Usually both are empty, and each input of each request comes here.
       if (unnamed.size > 0) unnamed.delete(input);
+      if (doubtful.size > 0) doubtful.delete(input);
+      accepts++;
       if (proven.size > 0 && proven.has(input)) proven.set(input, mostRejectsInARow);
     },
     /** An answer omitted the input. Returns whether it should be parked. */
@@ -182,6 +217,37 @@ export function parkedInputs(runtime: Runtime) {
     rejected(input: InputId): void {
       proven.set(input, (proven.get(input) ?? 0) - 1);
     },
+    /** The same, by an answer that may concern the point alone. Returns whether the input should be parked. */
+    rejectedUnnamed(input: InputId): boolean {
+      doubtful.set(input, { accepts, ...doubtful.get(input), rejects: rejectsOf(input) + 1 });
+      return isDistrusted(input) && !entries.has(input);
+    },
+    /** Whether the last point of the input that was decided on was rejected. */
+    isDoubtful: (input: InputId): boolean => doubtful.has(input),
+    /** Whether points of the input wait while older ones are searched, since two or more were rejected in a row. */
+    waits: (input: InputId): boolean => rejectsOf(input) > 1,
+    /** Keeps points of a distrusted input for its retries, before those that are kept already. */
+    keep(input: InputId, columns: readonly SubBatchColumn[]): void {
+      const before = kept.get(input);
+      const [first, ...others] = before ? [...columns, before] : columns;
+      if (first)
+        kept.set(
+          input,
+          others.reduce((all, column) => all.followedBy(column), first),
+        );
+    },
+    /** Takes the first `most` points that are kept. */
+    takeKept(input: InputId, most = Number.POSITIVE_INFINITY): SubBatchColumn[] {
+      const column = kept.get(input);
+      if (!column) return [];
+      if (column.count > most) kept.set(input, column.part(most, column.count));
+      else kept.delete(input);
+      return [column.part(0, Math.min(most, column.count))];
+    },
+    /** Whether so many were rejected in a row that the next ones will be, too. */
+    isDistrusted,
+    /** Whether the service accepted others meanwhile, so that these refusals are not about the service. */
+    isAtFault: (input: InputId): boolean => isDistrusted(input) && accepts > (doubtful.get(input)?.accepts ?? accepts),
     status(): ParkedStatus {
       const now = runtime.clock.monotonic();
       let refused = 0;

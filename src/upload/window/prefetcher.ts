@@ -162,15 +162,18 @@ export class Prefetcher {
     this.#add(!block.isLate && this.#newsIn(block) > 0 ? "live" : "backlog", block);
   }
 
-  /** Leases about `most` oldest points of an otherwise excluded input, outside the window. Undefined: none. */
-  async takeSingle(input: InputId, most: number, signal: AbortSignal): Promise<SubBatchColumn | undefined> {
+  /**
+   * Leases about `most` newest (`live`) or oldest (`backlog`) points of an otherwise excluded input, outside the window.
+   * Undefined: none.
+   */
+  async takeSingle(input: InputId, most: number, lane: Lane, signal: AbortSignal): Promise<SubBatchColumn | undefined> {
     const { reader, window } = this.#parts;
     if (window.room < leastSingle) return undefined;
     const options = { wait: false, maxPoints: most, inputs: [input] };
-    const block = await reader.take("backlog", options, signal);
+    const block = await reader.take(lane, options, signal);
     if (!block) return undefined;
-    this.#add("backlog", block);
-    return window.extractAll("backlog", input);
+    this.#add(lane, block);
+    return window.extractAll(lane, input);
   }
 
   /** Unsendable points since the last call. */

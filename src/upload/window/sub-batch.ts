@@ -109,11 +109,10 @@ export class SubBatch {
     return [new SubBatch(this.columns.slice(0, columns)), new SubBatch(this.columns.slice(columns))];
   }
 
-  /** Splits into the series of `inputs` and the others. Undefined: one of the two would be empty. */
-  divide(inputs: ReadonlySet<InputId>): [named: SubBatch, others: SubBatch] | undefined {
-    const named = this.columns.filter(({ input }) => inputs.has(input));
-    if (named.length === 0 || named.length === this.columns.length) return undefined;
-    return [new SubBatch(named), new SubBatch(this.columns.filter(({ input }) => !inputs.has(input)))];
+  /** Splits off the series of some inputs. Undefined: one of the two would be empty. */
+  divide(isChosen: (input: InputId) => boolean): [others: SubBatch, chosen: SubBatch] | undefined {
+    const { true: chosen, false: others } = Object.groupBy(this.columns, ({ input }) => `${isChosen(input)}` as const);
+    return chosen && others && [new SubBatch(others), new SubBatch(chosen)];
   }
 
   *plan(envelopeBytes: number): Steps<FramePlan<SubBatchColumn>> {

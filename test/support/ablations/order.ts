@@ -39,8 +39,8 @@ export const orderAblations: readonly Ablation[] = [
   {
     safeguard: "parking all points of an input",
     file: "upload/delivery/point-disposition.ts",
-    code: "[...columns, ...bisection.withdraw(input)]",
-    without: "columns",
+    code: "[...columns, ...bisection.withdraw(input), ...kept]",
+    without: "[...columns, ...kept]",
     test: model,
   },
   {
@@ -124,14 +124,14 @@ export const orderAblations: readonly Ablation[] = [
   },
   {
     safeguard: "retrying the first of several points with the same time",
-    file: "upload/delivery/loader.ts",
+    file: "upload/delivery/retry-probes.ts",
     code: "column.times.indexOf(column.times[1 + Math.floor(this.#parts.random() * (count - 1))]!)",
     without: "1 + Math.floor(this.#parts.random() * (count - 1))",
     test: "unit/upload/retry-probes.test.ts",
   },
   {
     safeguard: "waiting for an input's older points to return to the buffer before a retry",
-    file: "upload/delivery/loader.ts",
+    file: "upload/delivery/retry-probes.ts",
     code: "window.isReturning(input) ? undefined : await",
     without: "await",
     test: "unit/upload/retry-probes.test.ts",

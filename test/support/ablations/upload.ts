@@ -7,6 +7,7 @@ const handler = "unit/upload/outcome-handler.test.ts";
 const parked = "unit/upload/parked-points.test.ts";
 const rejects = "unit/upload/rejects.test.ts";
 const bisection = "unit/upload/bisection.test.ts";
+const alwaysRefused = "unit/upload/always-refused.test.ts";
 const pacer = "unit/upload/pacer.test.ts";
 const upload = "integration/upload.test.ts";
 const forbidden = "integration/upload-forbidden.test.ts";
@@ -256,8 +257,8 @@ export const uploadAblations: readonly Ablation[] = [
   {
     safeguard: "releasing a refused retry while delivery is held",
     file: "upload/delivery/outcome-handler.ts",
-    code: '      if (kind === "probe") disposition.park(inFlight, outcome.reason);\n',
-    without: '      if (kind === "probe") return { ...hold(outcome.reason), again: inFlight };\n',
+    code: 'else if (kind === "probe" || frame',
+    without: 'else if (kind === "probe") return { ...hold(outcome.reason), again: inFlight };\n      else if (frame',
     test: parked,
     name: "for ever",
     message: "points are not delivered",
@@ -360,43 +361,82 @@ export const uploadAblations: readonly Ablation[] = [
   },
   {
     safeguard: "suspecting both halves of a refused request",
-    file: "upload/failures/fault-search.ts",
-    code: "    this.#suspects.push(sibling, { subBatch: sooner, guilty: false, sibling });",
-    without: "    this.#suspects.push({ subBatch: sooner, guilty: false, sibling });",
+    file: "upload/failures/bisection.ts",
+    code: "    this.#suspects.splice(-1, 1, sibling, { subBatch",
+    without: "    this.#suspects.splice(-1, 1, { subBatch",
     test: bisection,
   },
   {
     safeguard: "rejecting only single points",
-    file: "upload/failures/fault-search.ts",
+    file: "upload/failures/bisection.ts",
     code: "    if (suspect.subBatch.points === 1) {",
     without: "    if (suspect.subBatch.points <= 2) {",
     test: bisection,
   },
   {
     safeguard: "sending both halves of a request that is too large",
-    file: "upload/failures/fault-search.ts",
+    file: "upload/failures/bisection.ts",
     code: "for (const subBatch of [halves[1], halves[0]])",
     without: "for (const subBatch of [halves[0]])",
     test: bisection,
   },
   {
     safeguard: "keeping the search for named inputs in a refused part",
-    file: "upload/failures/fault-search.ts",
-    code: "      this.#suspects.pop();\n      this.#push(divided[0], divided[1]);\n    }\n    return undefined;",
-    without:
-      "      this.#suspects.pop();\n      this.#suspects.push({ subBatch: divided[1], guilty: false });\n    }\n    return undefined;",
+    file: "upload/window/sub-batch.ts",
+    code: "return chosen && others && [new SubBatch(others), new SubBatch(chosen)];",
+    without: "return chosen && others && [new SubBatch(others), new SubBatch([])];",
     test: bisection,
   },
   {
+    safeguard: "parking an input after three refused points in a row",
+    file: "upload/failures/parked-inputs.ts",
+    code: "return isDistrusted(input) && !entries.has(input);",
+    without: "return isDistrusted(input) && false;",
+    test: alwaysRefused,
+    name: "with one tag",
+  },
+  {
+    safeguard: "sending the other half of a refused request before the refused one is split",
+    file: "upload/failures/bisection.ts",
+    code: "this.#suspects.splice(-2, 2, suspect, sibling);",
+    without: "void sibling;",
+    test: alwaysRefused,
+    name: "the first good point arrives",
+  },
+  {
+    safeguard: "trying the newest points of an input that is refused",
+    file: "upload/delivery/retry-probes.ts",
+    code: "parked.tries(input) % 2 === 0;",
+    without: "parked.tries(input) < 0;",
+    test: alwaysRefused,
+    name: "bad values in a row just these",
+  },
+  {
+    safeguard: "trying only new points while everything is refused",
+    file: "upload/delivery/outcome-handler.ts",
+    code: 'if (kind === "fresh") await inSlices(parts.window.forget("live"));',
+    without: 'if (kind === "fresh") void 0;',
+    test: alwaysRefused,
+    name: "where the values of all",
+  },
+  {
+    safeguard: "keeping points whose blocks have refused ones",
+    file: "upload/delivery/point-disposition.ts",
+    code: "if (parked.isDistrusted(input)) parked.keep(input, columns);\n    else for",
+    without: "for",
+    test: upload,
+    name: "a service that refuses everything stops",
+  },
+  {
     safeguard: "the circuit breaker for consecutive refusals",
-    file: "upload/failures/fault-search.ts",
+    file: "upload/failures/bisection.ts",
     code: "this.#inARow >= mostInARow || ",
     without: "",
     test: bisection,
   },
   {
     safeguard: "the circuit breaker for the share of rejected points",
-    file: "upload/failures/fault-search.ts",
+    file: "upload/failures/bisection.ts",
     code: " || this.#refused > sampleSize * mostShare",
     without: "",
     test: bisection,
@@ -502,7 +542,7 @@ export const uploadAblations: readonly Ablation[] = [
   },
   {
     safeguard: "suspecting inputs only while the service accepts others",
-    file: "upload/failures/fault-search.ts",
+    file: "upload/failures/failure-search.ts",
     code: "const mayBlame = this.#isAnswering && ",
     without: "const mayBlame = ",
     test: refusedInputs,
@@ -510,7 +550,7 @@ export const uploadAblations: readonly Ablation[] = [
   },
   {
     safeguard: "trying all series together when the service accepts one",
-    file: "upload/failures/fault-search.ts",
+    file: "upload/failures/failure-search.ts",
     code: "    if (!this.#isAnswering) this.#size = this.#suspects.size;\n    else if",
     without: "    if",
     test: refusedInputs,

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { InputId } from "../../../src/core/point.ts";
-import { Bisection, Breaker } from "../../../src/upload/failures/fault-search.ts";
+import { Bisection, Breaker } from "../../../src/upload/failures/bisection.ts";
 import { SubBatch } from "../../../src/upload/window/sub-batch.ts";
 import { extractedColumn } from "../../support/packing.ts";
 import { runs } from "../../support/property.ts";

@@ -4,7 +4,8 @@ import { AgentError } from "../../../src/core/errors.ts";
 import type { InputId } from "../../../src/core/point.ts";
 import type { Outcome } from "../../../src/core/sink.ts";
 import { type OutcomeHandlerParts, outcomeHandler } from "../../../src/upload/delivery/outcome-handler.ts";
-import { Bisection, FailureSearch } from "../../../src/upload/failures/fault-search.ts";
+import { Bisection } from "../../../src/upload/failures/bisection.ts";
+import { FailureSearch } from "../../../src/upload/failures/failure-search.ts";
 import { parkedInputs } from "../../../src/upload/failures/parked-inputs.ts";
 import { PlannedColumns } from "../../../src/upload/packing/frame.ts";
 import { type InFlightRequest, SubBatch } from "../../../src/upload/window/sub-batch.ts";
@@ -39,7 +40,7 @@ function openStory(others: Partial<OutcomeHandlerParts> = {}) {
       },
     },
     tally: { accepted: () => {}, failed: () => {}, trouble: () => {}, rejected: () => log.push("counted") },
-    parked: { draining: () => [], named: () => {} },
+    parked: { draining: () => [], named: () => {}, isAtFault: () => false },
     limit: { least: false, forget: () => {}, accepted: () => {} },
     search: new FailureSearch(clock),
     maxLagMs: 30_000,

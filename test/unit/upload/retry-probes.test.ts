@@ -2,7 +2,8 @@
 import { expect, test } from "vitest";
 import { Block, type BlockId } from "../../../src/core/block.ts";
 import type { InputId } from "../../../src/core/point.ts";
-import { type Loader, RetryProbes } from "../../../src/upload/delivery/loader.ts";
+import type { Loader } from "../../../src/upload/delivery/loader.ts";
+import { RetryProbes } from "../../../src/upload/delivery/retry-probes.ts";
 import { parkedInputs } from "../../../src/upload/failures/parked-inputs.ts";
 import type { Prefetcher } from "../../../src/upload/window/prefetcher.ts";
 import type { InFlightRequest, SubBatch, SubBatchColumn } from "../../../src/upload/window/sub-batch.ts";

@@ -10,7 +10,7 @@ async function kindsWhile(searched: number): Promise<(string | undefined)[]> {
   const one = Float64Array.of(1);
   const subBatch = new SubBatch([extractedColumn("a" as InputId, one, one, one)]);
   const parts = {
-    bisection: { empty: false, points: searched, next: () => subBatch },
+    bisection: { empty: false, points: searched, next: () => subBatch, inputs: () => new Set() },
     window: { points: () => 1, filled: () => [] },
     search: { next: () => undefined, isOn: false },
     limit: { most: 10_000, maxBytes: 10_000 },
