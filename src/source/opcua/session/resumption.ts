@@ -56,6 +56,8 @@ const record = z.object({
 export type SessionRecord = z.output<typeof session>;
 export type SubscriptionRecord = z.output<typeof subscription>;
 type Fields = z.output<typeof record>;
+/** Earlier versions require the process that uses the session, and leave it alone if that runs. None has this number. */
+const noProcess = 2_147_483_647;
 
 /** The record of one source. */
 export type Resumption = Awaited<ReturnType<typeof openResumption>>;
@@ -86,7 +88,7 @@ export async function openResumption(path: string, connection: string, log: Logg
     async remember(change: Partial<Pick<Fields, "session" | "subscriptions" | "attempts">>): Promise<void> {
       fields = { ...fields, ...change };
       try {
-        await writeStateFile(path, fields);
+        await writeStateFile(path, { ...fields, pid: noProcess });
       } catch (error) {
         await rm(path, { force: true });
         log.warn({ err: error }, "the session cannot be remembered; an interruption may lose values");

@@ -1,5 +1,6 @@
-import { writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { expect, test } from "vitest";
+import { z } from "zod";
 import { monitoredFor } from "../../../../src/source/opcua/monitoring/subscription-items.ts";
 import { openResumption } from "../../../../src/source/opcua/session/resumption.ts";
 import { opcuaItem } from "../../../support/opcua-item.ts";
@@ -44,6 +45,15 @@ test("the record of an earlier version, without queue sizes, can still be read a
   const subscription = { id: 7, group: "g", ...counts, started: "", namespaces: [], items: [entry], begun: true };
   await (await openResumption(path, "plc", log)).remember({ session, subscriptions: [subscription] });
   expect(await openResumption(path, "plc", log)).toMatchObject({ session, subscriptions: [subscription] });
+});
+
+test("an earlier version can read the record, after a downgrade or in a cluster, and finds no process that uses it", async () => {
+  using folder = temporaryFolder();
+  const path = folder.file("session.json");
+  await (await openResumption(path, "plc", log)).remember({ session });
+  const earlier = z.object({ version: z.literal(2), pid: z.int(), connection: z.string(), session: z.object({}) });
+  const { pid } = earlier.parse(JSON.parse(await readFile(path, "utf8")));
+  expect(() => process.kill(pid, 0)).toThrow("ESRCH");
 });
 
 test("an agent with another certificate keeps the subscriptions of the same user, not the session", async () => {
