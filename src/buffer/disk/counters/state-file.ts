@@ -40,10 +40,7 @@ export function readStates(disk: Disk, folder: string): { states: readonly Found
   return { states: states.toSorted((a, b) => b.generation - a.generation), slots };
 }
 
-export interface StateFile {
-  /** The state then survives a kill, and with `sync` a power cut. If it throws, the slot synced last is still valid. */
-  write(state: BufferState, sync: boolean): void;
-}
+export type StateFile = ReturnType<typeof openStateFile>;
 
 /** Continues after `current`, one of the `found` states. */
 export function openStateFile(
@@ -51,7 +48,7 @@ export function openStateFile(
   folder: string,
   found: readonly FoundState[],
   current: FoundState | undefined,
-): StateFile {
+) {
   const out = new ByteWriter();
   /** Generation in each slot. −1: the slot holds no state of this buffer. */
   const generations = slotNames.map((_, slot) => {
@@ -97,7 +94,8 @@ export function openStateFile(
   }
 
   return {
-    write(state, sync) {
+    /** The state then survives a kill, and with `sync` a power cut. If it throws, the slot synced last is still valid. */
+    write(state: BufferState, sync: boolean): void {
       out.cut();
       out.skip(headerBytes);
       writeState(out, state);
@@ -280,12 +278,10 @@ export interface BufferState extends Omit<Decoded<typeof counts>, "losses" | "se
   readonly starts: readonly number[];
 }
 
-const countOf = (whole: readonly number[]) => new RangeSet(whole).count;
-
 function writeState(out: ByteWriter, state: BufferState): void {
   const segments = state.segments.map((each) => ({
     ...each,
-    settledBySeries: each.settledPoints - countOf(each.whole),
+    settledBySeries: each.settledPoints - new RangeSet(each.whole).count,
   }));
   counts.write(out, { ...state, segments });
   for (const { found = 0 } of state.losses) out.varint(found);
@@ -297,7 +293,7 @@ function readState(reader: ByteReader): BufferState {
   const read = counts.read(reader);
   const segments = read.segments.map(({ settledBySeries, ...each }) => ({
     ...each,
-    settledPoints: settledBySeries + countOf(each.whole),
+    settledPoints: settledBySeries + new RangeSet(each.whole).count,
   }));
   const losses = read.losses.map((loss) => ({ ...loss, found: reader.varint() || undefined }));
   return { ...read, segments, losses, removed: removed.read(reader), starts: bounds.read(reader) };
