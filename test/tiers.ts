@@ -60,6 +60,7 @@ export const longFiles: readonly string[] = [
   "test/unit/agent/agent.test.ts",
   "test/unit/buffer/disk/bit-flips.test.ts",
   "test/unit/buffer/disk/faults.test.ts",
+  "test/unit/upload/always-refused.test.ts",
   "test/unit/upload/packer.test.ts",
   "test/unit/upload/refused-inputs.test.ts",
 ];
