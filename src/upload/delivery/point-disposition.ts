@@ -120,8 +120,9 @@ export function pointDisposition(parts: PointDispositionParts, breaker: Breaker,
 
   function forgetColumns(input: InputId, columns: readonly SubBatchColumn[]): void {
     const { window, parked } = parts;
+    // A block returns only as a whole, so what is kept returns with these columns, which precede it.
     if (parked.isDistrusted(input)) parked.keep(input, columns);
-    else for (const column of columns) window.forgetExtracted(column);
+    else for (const column of [...columns, ...parked.takeKept(input)]) window.forgetExtracted(column);
   }
 
   /** The service accepted points of a parked input. Returns the rest of its lease, to be sent before later points. */

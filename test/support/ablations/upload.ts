@@ -428,6 +428,14 @@ export const uploadAblations: readonly Ablation[] = [
     name: "a service that refuses everything stops",
   },
   {
+    safeguard: "returning kept points with the others of their block",
+    file: "upload/delivery/point-disposition.ts",
+    code: "[...columns, ...parked.takeKept(input)]",
+    without: "columns",
+    test: "unit/upload/kept-points.test.ts",
+    name: "after a lost connection",
+  },
+  {
     safeguard: "the circuit breaker for consecutive refusals",
     file: "upload/failures/bisection.ts",
     code: "this.#inARow >= mostInARow || ",
