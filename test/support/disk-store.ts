@@ -115,13 +115,15 @@ export function settle(store: Store, block: TakenBlock, inputs?: readonly string
 
 export const ownLock: FolderLock = { exclusive: true, state: () => "held", [Symbol.dispose]() {} };
 
+/** How often a buffer was opened: each opening has other salts, or a state would describe the segments of another one. */
+let opened = 0;
+
 /** Runs the log in this thread on any disk. Once `crash.now` is set or it has thrown, it no longer answers. */
 export function inProcess(
   disk: Disk,
   crash: { now: boolean } = { now: false },
   lock: (folder: string) => FolderLock = () => ownLock,
 ): OpenPort {
-  let opened = 0;
   return async (start) => {
     const random = seeded(7 + opened++);
     let failure: AgentError | undefined;
