@@ -226,6 +226,8 @@ export class Dispatcher {
       await this.#settle();
     }
     await this.#prefetcher.fill(stop, isTogether);
+    // What was leased may have to return to the buffer.
+    await this.#settle();
     const unsendable = this.#prefetcher.takeUnsendable();
     if (unsendable.length === 0) return;
     // Settled only after they are written, as with rejected points.
@@ -241,6 +243,10 @@ export class Dispatcher {
     const settled = this.#window.takeSettled();
     if (settled.length > 0) await this.#parts.reader.settle(settled);
     const released = this.#window.takeReleased();
+    // A block returns only as a whole, so kept points would hold back those of other inputs for as long.
+    for (const column of this.#parked.takeAllKept((kept) => this.#window.holdsBack(kept)))
+      this.#window.forgetExtracted(column);
+    released.push(...this.#window.takeReleased());
     if (released.length > 0) this.#parts.reader.release(released);
   }
 }

@@ -55,6 +55,8 @@ const restMs = 5_000;
 const mostRejectsInARow = 8;
 /** The same where the service names no input. Two bad values in a row are common; each search for one delays others. */
 const mostUnnamedRejects = 3;
+/** Points of distrusted inputs outside the window, of 33 bytes each. */
+const mostKept = 100_000;
 /** Pause after a search among points of a parked input, in times of its length. It takes every second request. */
 const restShare = 3;
 
@@ -243,6 +245,14 @@ export function parkedInputs(runtime: Runtime) {
       if (column.count > most) kept.set(input, column.part(most, column.count));
       else kept.delete(input);
       return [column.part(0, Math.min(most, column.count))];
+    },
+    /** Takes all points that are kept if they are too many, or if `holdsBack` is true for those of an input. */
+    takeAllKept(holdsBack: (column: SubBatchColumn) => boolean): SubBatchColumn[] {
+      const columns = [...kept.values()];
+      const points = columns.reduce((sum, { count }) => sum + count, 0);
+      if (points <= mostKept && !columns.some(holdsBack)) return [];
+      kept.clear();
+      return columns;
     },
     /** Whether so many were rejected in a row that the next ones will be, too. */
     isDistrusted,

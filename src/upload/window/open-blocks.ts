@@ -168,6 +168,13 @@ export class OpenBlocks {
     return this.#blocks.values().some(({ returning }) => returning?.has(input) === true);
   }
 
+  /** Whether points of the open block return to the buffer, once its other points are decided on or returned. */
+  isForgotten = (number: number): boolean => this.#blocks.get(number)?.forgotten === true;
+
+  get hasForgotten(): boolean {
+    return this.#blocks.values().some(({ forgotten }) => forgotten);
+  }
+
   get hasLate(): boolean {
     this.#applyLog();
     return this.#blocks.values().some(({ late }) => late);

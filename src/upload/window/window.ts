@@ -169,6 +169,11 @@ export class Window {
     return this.#blocks.isReturning(input);
   }
 
+  /** Whether one of the extracted points keeps a block open of which others return to the buffer. */
+  holdsBack({ blocks }: SubBatchColumn): boolean {
+    return this.#blocks.hasForgotten && blocks.some(this.#blocks.isForgotten);
+  }
+
   /** Settles unsendable points as refused. */
   settleUnsendable(unsendable: readonly Unsendable[]): void {
     for (const { number, input } of unsendable) this.#blocks.decide(number, input, 1, true);
@@ -198,11 +203,13 @@ export class Window {
   }
 
   /**
-   * Blocks to release since the last call. They will be leased again behind the present backlog lane, whose late points
-   * may replace some of theirs. In that case the backlog lane is released too, so that all blocks return in order.
+   * Blocks to release since the last call. They and those that still return will be leased again behind the present
+   * backlog lane, whose late points may replace some of theirs. In that case the backlog lane is released too, so that
+   * all blocks return in order. To be called before a request is built.
    */
   takeReleased(): BlockId[] {
-    if (this.#blocks.hasReleased && this.#blocks.hasLate) for (const _ of this.forget("backlog"));
+    const { hasReleased, hasForgotten, hasLate } = this.#blocks;
+    if ((hasReleased || hasForgotten) && hasLate) for (const _ of this.forget("backlog"));
     return this.#blocks.takeReleased();
   }
 

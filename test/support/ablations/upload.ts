@@ -436,6 +436,14 @@ export const uploadAblations: readonly Ablation[] = [
     name: "after a lost connection",
   },
   {
+    safeguard: "returning late points while points that they may replace return",
+    file: "upload/window/window.ts",
+    code: "(hasReleased || hasForgotten)",
+    without: "hasReleased",
+    test: "unit/upload/window.test.ts",
+    name: "a late point returns to the buffer",
+  },
+  {
     safeguard: "the circuit breaker for consecutive refusals",
     file: "upload/failures/bisection.ts",
     code: "this.#inARow >= mostInARow || ",

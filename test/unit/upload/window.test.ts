@@ -57,6 +57,24 @@ test("the backlog is released together with a point that a late one in it may re
   expect([window.points("backlog"), window.waiting, window.open()]).toEqual([0, 0, []]);
 });
 
+test("a late point returns to the buffer while a refused point holds back the one that it replaces", () => {
+  const window = new Window(1_000);
+  const refusedInput = "b" as InputId;
+  const series = (id: InputId) => ({ input: id, times: Float64Array.of(10), values: Float64Array.of(1), late: false });
+  window.add("backlog", Block.of(1 as BlockId, [series(input), series(refusedInput)]), 0);
+  const [, second] = window.queues("backlog");
+  const refused = window.extract(second!, 1);
+  for (const _ of window.forget("backlog"));
+  expect([window.takeReleased(), window.holdsBack(refused)]).toEqual([[], true]);
+
+  window.add("backlog", block(2, [10], true), 0);
+  expect(window.takeReleased()).toEqual([2]);
+  expect(window.points("backlog")).toBe(0);
+
+  window.settleExtracted(refused, true);
+  expect(window.takeReleased()).toEqual([1]);
+});
+
 test("a backlog without late points is kept", () => {
   const window = new Window(1_000);
   window.add("backlog", block(1, [10]), 0);
