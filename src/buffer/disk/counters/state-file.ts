@@ -20,7 +20,7 @@ import { type EpochMicros, epochMicros } from "../../../core/point.ts";
 import { attempt } from "../../../lib/flow/attempt.ts";
 import { ByteReader, ByteWriter, crc32 } from "../files/bytes.ts";
 import { type Disk, ifThere, readFile, withFile, withRetries, writeFully } from "../files/disk.ts";
-import { RangeSet, type RemovedRange } from "./ranges.ts";
+import type { RemovedRange } from "./ranges.ts";
 
 const slotNames = ["state-a.bin", "state-b.bin", "state-c.bin"] as const;
 const headerBytes = 32;
@@ -230,7 +230,10 @@ const segment = fields({
   name: text,
   /** Salt of the segment's header. A file that replaced the segment, or a rewritten segment, has another one. */
   salt,
-  /** Settled points minus those in `whole`: points in `series` minus unsettled points in `gaps`. */
+  /**
+   * Settled points in `series` minus unsettled points in `gaps`. Only the records state these numbers; the bounds of
+   * `whole` already state how many points `whole` has.
+   */
   settledBySeries: signed,
   whole: bounds,
   series,
@@ -265,13 +268,9 @@ const counts = fields({
   latest: time,
 });
 
-export interface SegmentState extends Omit<Decoded<typeof segment>, "settledBySeries"> {
-  /** Settled points: in `whole` without `gaps`, and in `series`. */
-  readonly settledPoints: number;
-}
+export type SegmentState = Decoded<typeof segment>;
 
-export interface BufferState extends Omit<Decoded<typeof counts>, "losses" | "segments"> {
-  readonly segments: readonly SegmentState[];
+export interface BufferState extends Omit<Decoded<typeof counts>, "losses"> {
   readonly losses: readonly Loss[];
   readonly removed: readonly RemovedRange[];
   /** First sequence number of each segment. */
@@ -279,11 +278,7 @@ export interface BufferState extends Omit<Decoded<typeof counts>, "losses" | "se
 }
 
 function writeState(out: ByteWriter, state: BufferState): void {
-  const segments = state.segments.map((each) => ({
-    ...each,
-    settledBySeries: each.settledPoints - new RangeSet(each.whole).count,
-  }));
-  counts.write(out, { ...state, segments });
+  counts.write(out, state);
   for (const { found = 0 } of state.losses) out.varint(found);
   removed.write(out, state.removed);
   bounds.write(out, state.starts);
@@ -291,10 +286,6 @@ function writeState(out: ByteWriter, state: BufferState): void {
 
 function readState(reader: ByteReader): BufferState {
   const read = counts.read(reader);
-  const segments = read.segments.map(({ settledBySeries, ...each }) => ({
-    ...each,
-    settledPoints: settledBySeries + new RangeSet(each.whole).count,
-  }));
   const losses = read.losses.map((loss) => ({ ...loss, found: reader.varint() || undefined }));
-  return { ...read, segments, losses, removed: removed.read(reader), starts: bounds.read(reader) };
+  return { ...read, losses, removed: removed.read(reader), starts: bounds.read(reader) };
 }

@@ -142,7 +142,7 @@ const bytesOf = (segments: readonly Segment[]) => segments.reduce((sum, { bytes 
 const isDone = ({ sealed, unsettledPoints }: Segment) => sealed && unsettledPoints === 0;
 
 function stateOf({ name, header, settledPoints, settled }: Segment): SegmentState {
-  return { name, salt: header.salt, settledPoints, ...settled.state() };
+  return { name, salt: header.salt, settledBySeries: settledPoints - settled.whole.count, ...settled.state() };
 }
 
 function timesOf(segments: readonly Segment[]) {

@@ -236,12 +236,11 @@ function noteHoles(
 
 function settledIn(first: number, end: number, states: readonly SegmentState[]): number {
   let points = 0;
-  for (const { name, whole, settledPoints } of states) {
+  for (const { name, whole, settledBySeries } of states) {
     const begin = parseSegmentName(name)?.first ?? -1;
-    const ranges = new RangeSet(whole);
-    points += ranges.countIn(first, end);
-    // Which numbers the points of single series have is not known: they count where the segment begins.
-    if (first <= begin && begin < end) points += settledPoints - ranges.count;
+    points += new RangeSet(whole).countIn(first, end);
+    // The sequence numbers of points settled by single series are not known. They count at the start of the segment.
+    if (first <= begin && begin < end) points += settledBySeries;
   }
   return Math.max(0, Math.min(points, end - first));
 }
@@ -284,7 +283,7 @@ function applySettled(segment: Segment, state: SegmentState, disk: Disk): void {
   const { first, endSequence } = segment;
   let isWhole = true;
   for (const coverage of [segment.settled, segment.taken]) isWhole = coverage.restore(state, first, endSequence);
-  segment.settledPoints = state.settledPoints;
+  segment.settledPoints = segment.settled.whole.count + state.settledBySeries;
   if (!isWhole) recount(segment, disk);
 }
 

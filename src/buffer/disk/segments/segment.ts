@@ -33,7 +33,7 @@ export class Segment {
   readonly settled = new Coverage();
   /** All points in `settled`, and the leased points. */
   readonly taken = new Coverage();
-  /** How many points `settled` covers. Its ranges alone do not say it: only the records know the points of a series. */
+  /** Number of points that `settled` covers. Only the records state how many points a series has in a range. */
   settledPoints = 0;
   /** Input numbers by place in the dictionary, kept while `isTaken` may need them without the index in memory. */
   numbers: readonly number[] | undefined;

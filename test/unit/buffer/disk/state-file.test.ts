@@ -29,7 +29,7 @@ const stateOf = (settled: number): BufferState => ({
   segments: Array.from({ length: 200 }, (_, i) => ({
     name: `seg-${i}`,
     salt: settled * 1_000 + i,
-    settledPoints: 0,
+    settledBySeries: 0,
     whole: [settled],
     series: [],
     gaps: [],
@@ -115,7 +115,7 @@ test("the bytes of a state stay the same, so that another version of the agent r
       {
         name: "seg-0000000000000100.log",
         salt: 0xdeadbeef,
-        settledPoints: 295,
+        settledBySeries: -5,
         whole: [100, 400],
         series: [{ place: 4, bounds: [400, 420] }],
         gaps: [{ place: 2, bounds: [100, 300] }],
@@ -123,7 +123,7 @@ test("the bytes of a state stay the same, so that another version of the agent r
       {
         name: "seg-0000000000000500.log",
         salt: 7,
-        settledPoints: 25,
+        settledBySeries: 25,
         whole: [],
         series: [{ place: 1, bounds: [500, 600] }],
         gaps: [],
