@@ -38,7 +38,7 @@ export function checkpointWriter(options: CheckpointWriterOptions) {
 
   const uptime = (now: TimestampPair) => uptimeBefore + now.monotonic - opened;
   const bytes = () => bytesOf(segments);
-  const unwritable = (error: unknown) =>
+  const reportFailedWrite = (error: unknown) =>
     note("warn", { err: String(error) }, "the state of the buffer could not be written");
 
   function state(): BufferState {
@@ -86,7 +86,7 @@ export function checkpointWriter(options: CheckpointWriterOptions) {
     try {
       write(now);
     } catch (error) {
-      unwritable(error);
+      reportFailedWrite(error);
       // Only a full disk justifies removing segments before the state is written: it could stay full forever.
       if (!isFull(error) || remove() === 0) return false;
       try {
@@ -115,7 +115,7 @@ export function checkpointWriter(options: CheckpointWriterOptions) {
       try {
         stateFile.write(state(), sync);
       } catch (error) {
-        unwritable(error);
+        reportFailedWrite(error);
       }
     },
     drop(segment: Segment, reason: LossReason, now: TimestampPair): void {

@@ -30,8 +30,15 @@ export function segmentLog(options: SegmentLogOptions) {
   function ensureWriter(now: TimestampPair): SegmentWriter {
     if (writer) return writer;
     retention.makeRoom(segmentBytes, now);
-    const age = { created: now.wall, generation: 0 };
-    const header = { kind: "hot", salt: random32(), stream, first: counters.next, ...age, integration } as const;
+    const header = {
+      kind: "hot",
+      salt: random32(),
+      stream,
+      first: counters.next,
+      created: now.wall,
+      generation: 0,
+      integration,
+    } as const;
     writer = SegmentWriter.create(header, { disk, folder, fullBytes: segmentBytes, known: segments }, scratch);
     segments.push(writer.segment);
     // The state must list the new segment, so that the next start notices if its file was deleted meanwhile.
