@@ -23,7 +23,7 @@ const host = "127.0.0.1";
 /** The program to start. Rejects with `PACKAGE_MISSING` if `named` cannot be run, or if there is none in `path`. */
 export function natsServerProgram(named: string | undefined, path: string): string {
   const candidates = named === undefined ? path.split(delimiter).map((folder) => join(folder, "nats-server")) : [named];
-  const program = candidates.find((file) => attempt(() => [accessSync(file, constants.X_OK)]));
+  const program = candidates.find((file) => attempt(() => accessSync(file, constants.X_OK) === undefined));
   if (program !== undefined) return program;
   throw new AgentError(
     "PACKAGE_MISSING",

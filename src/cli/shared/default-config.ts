@@ -26,7 +26,7 @@ function givenConfig({ variables, cwd }: Place): string | undefined {
 }
 
 function isThere(file: string, mode: number): boolean {
-  return attempt(() => [accessSync(file, mode)]) !== undefined;
+  return attempt(() => accessSync(file, mode) === undefined) ?? false;
 }
 
 /** The configuration of `tagferry run -c FILE`. Undefined: other arguments, which commander must parse. */
