@@ -12,13 +12,13 @@ export interface ServiceManager extends AsyncDisposable {
 }
 
 /** Heartbeats per watchdog timeout. */
-const signsPerTimeout = 3;
+const heartbeatsPerTimeout = 3;
 /** Longer than systemd-notify ever takes. Stuck helpers must not accumulate. In milliseconds. */
 const helperTimeoutMs = 10_000;
 
 /**
- * Uses `NOTIFY_SOCKET` and `WATCHDOG_USEC`; without them, all calls do nothing. Without heartbeats, that is, if the event
- * loop stands still, systemd restarts the program after `WatchdogSec`. Disposing reports the stop.
+ * Uses `NOTIFY_SOCKET` and `WATCHDOG_USEC`; without them, all calls do nothing. If the event loop is blocked, no
+ * heartbeat is sent, and systemd restarts the program after `WatchdogSec`. Disposing reports the stop.
  */
 export function serviceManager(
   variables: Readonly<Record<string, string | undefined>>,
@@ -36,12 +36,16 @@ export function serviceManager(
   };
   const timeoutMs = socket === "" ? 0 : Number(timeout) / 1_000;
   const mine = watched === undefined || Number(watched) === process.pid;
-  const sign = () => notifyManager("WATCHDOG=1");
-  const signs = { everyMs: timeoutMs / signsPerTimeout, first: "now", failure: "systemd gets no heartbeats" } as const;
+  const sendHeartbeat = () => notifyManager("WATCHDOG=1");
+  const heartbeats = {
+    everyMs: timeoutMs / heartbeatsPerTimeout,
+    first: "now",
+    failure: "systemd gets no heartbeats",
+  } as const;
   return {
     async ready(status) {
       await notifyManager("READY=1", `STATUS=${status}`);
-      if (timeoutMs > 0 && mine) living ??= repeat(sign, signs, runtime);
+      if (timeoutMs > 0 && mine) living ??= repeat(sendHeartbeat, heartbeats, runtime);
     },
     reloading: () => notifyManager("RELOADING=1"),
     reloaded: () => notifyManager("READY=1"),
