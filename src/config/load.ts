@@ -220,7 +220,7 @@ function warnOfClearText(
   const https = (whose: string) => `https:// where the ${whose} offers it, with caFile where its authority is your own`;
   const servers = "tls:// where the servers offer it, with tls.caFile where their authority is your own";
   const hasHeaders = otlp !== undefined && Object.keys(otlp.headers).length > 0;
-  const isPageOpen = !http.tls && (http.readToken ?? http.token) !== undefined && !isLoopback(http.listen.host);
+  const isPageInClear = !http.tls && (http.readToken ?? http.token) !== undefined && !isLoopback(http.listen.host);
   for (const [path, isExposed, exposed, remedy] of [
     [["service", "url"], inClear([service.url]), "the credentials and all values", https("service")],
     [["otlp", "url"], hasHeaders && inClear([otlp.url]), "the headers, metrics and log lines", https("collector")],
@@ -230,7 +230,7 @@ function warnOfClearText(
       "the password and all values",
       servers,
     ],
-    [["http", "listen"], isPageOpen, "tokens and all values", "http.tls with a certificate of this agent"],
+    [["http", "listen"], isPageInClear, "tokens and all values", "http.tls with a certificate of this agent"],
   ] as const)
     if (isExposed)
       issues.warn(

@@ -1,5 +1,5 @@
-// What people see of a configuration, without secrets: its values as they are written, each with its place, and the defaults
-// of what is not written; and a whole file.
+// Shows a configuration without secrets: as values with their places and the defaults of omitted ones, or as the lines of
+// a file.
 
 import { isPair, isScalar, type Node, parseDocument, visit } from "yaml";
 import { shownValue } from "../../lib/text/without-secrets.ts";
@@ -23,8 +23,8 @@ const hidden = "***";
 const fallback = /:-[^}]*\}/g;
 
 /**
- * Without tags, since a source may have 100,000. `schemas`: the possible ones of this place; none: it has no schema, and the
- * names in its path tell what is secret.
+ * The values below `node`, without tags, since a source may have 100,000. `schemas`: those that may apply here. Without
+ * any, the names in the path decide what is secret.
  */
 export function shownValues(
   schemas: readonly Schema[],
@@ -73,7 +73,7 @@ function shownReference(reference: string): string {
 }
 
 /** A value that consists of a reference, which reveals nothing. */
-const reference = /^\$\{(?:(?:file|credential):[^}:]*|[A-Za-z_]\w*)\}$/;
+const wholeReference = /^\$\{(?:(?:file|credential):[^}:]*|[A-Za-z_]\w*)\}$/;
 
 /**
  * The lines of a file without secrets and comments. Undefined: it is not YAML, so secrets cannot be recognised. Lines alone do
@@ -129,5 +129,5 @@ function sourceOf({ range }: Node, text: string): string {
 
 /** Whether the value reveals nothing. */
 function isShown(node: Node): boolean {
-  return isScalar(node) && (node.value === null || (typeof node.value === "string" && reference.test(node.value)));
+  return isScalar(node) && (node.value === null || (typeof node.value === "string" && wholeReference.test(node.value)));
 }

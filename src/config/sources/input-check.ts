@@ -1,5 +1,5 @@
-// Checks of a tag beyond its schema. Its Input ID: placeholders are filled, characters are valid, no other tag uses it.
-// Its metadata and dead band: names are filled, states are numbered, a share has a range.
+// Checks a tag beyond its schema. Input ID: placeholders are filled, characters are valid, and no other tag uses it.
+// Metadata: placeholders are filled, and states are numbered. Dead band: a percentage has a range to refer to.
 import type { Driver } from "../../core/driver.ts";
 import { isInputId } from "../../core/point.ts";
 import { literals, placeholders } from "../../mapping/input-template.ts";

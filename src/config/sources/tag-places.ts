@@ -1,5 +1,5 @@
-// What keeps the tags of a source small, since it may have 100,000: equal parts are shared, and where each tag is written
-// is kept as numbers, from which its text is read.
+// Saves memory, since a source may have 100,000 tags: tags share equal parts, and the place of each tag in its file is
+// stored as numbers. The text of a tag is read from its file on demand.
 import { readFile } from "node:fs/promises";
 import { withoutSecrets } from "../../lib/text/without-secrets.ts";
 import { type Position, samePosition } from "../nodes/node.ts";
