@@ -1,5 +1,5 @@
-// A simulated gateway with meters: a Modbus TCP server for functions 3 and 4. Their registers are counting numbers of
-// several types as 16-bit words, with new values in each reply.
+// A simulated gateway with meters: a Modbus TCP server for functions 3 and 4. The registers of a meter hold counters of
+// several types, which grow with each reply.
 import { createServer, type Socket } from "node:net";
 import type { Runtime } from "../core/runtime.ts";
 import { orAbort } from "../lib/flow/abort.ts";

@@ -1,5 +1,4 @@
-// Changes and confidential requests: authorises them by token, and answers them. Requests from pages of other origins are
-// refused.
+// Authorises changes and confidential requests by token, and answers them. Requests from pages of other origins are refused.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { isIP } from "node:net";
 import type { LogLines } from "../agent/log/log.ts";

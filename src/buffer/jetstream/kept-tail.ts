@@ -49,11 +49,12 @@ export async function openKeptTail({ directory, keepMs, keepBytes, unreadable }:
   /** By `frameKey`, in the order of publication. */
   const places = new Map<string, Place>();
   let bytes = 0;
-  /** The file that is written: undefined, or with this number, length and time of its creation. */
+  /** The file that is written, and its number, length and time of creation. Undefined: none is open. */
   let file: FileHandle | undefined;
   let number = 0;
   let length = 0;
   let since = 0;
+  /** All files with a lower number are deleted. */
   let oldest = 0;
 
   const pathOf = (of: number) => join(directory, `tail-${of}.log`);
@@ -198,7 +199,7 @@ export async function openKeptTail({ directory, keepMs, keepBytes, unreadable }:
   };
 }
 
-/** The record at `at`, which has `bytes` in the file. Undefined: there is no intact one. */
+/** The record at `at`, and its length in `bytes`. Undefined: there is no intact record. */
 function recordAt(bytes: Uint8Array, at: number) {
   if (bytes.length - at < headBytes) return undefined;
   const head = new ByteReader(bytes, at);

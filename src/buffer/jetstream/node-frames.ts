@@ -30,7 +30,7 @@ export interface NodeFramesParts {
   readonly unkept: UnkeptFrames;
 }
 
-/** Interval of looking for frames that the cluster has lost. */
+/** Interval between checks for frames that the cluster has lost. */
 export const checkEveryMs = 10_000;
 
 export type NodeFrames = ReturnType<typeof nodeFrames>;
@@ -197,7 +197,7 @@ export function nodeFrames(parts: NodeFramesParts, moved: boolean, { clock, log,
       mustVerify = true;
     },
     verifyIfDue,
-    /** `header` has the latest time. Rejects as the stream does; the next try then verifies the stream first. */
+    /** `header`: that of `frame`. Rejects as the stream does; the next try then verifies the stream first. */
     async publish(frame: Uint8Array, header: FrameHeader): Promise<number> {
       latest = Math.max(latest, header.latest);
       await verifyIfDue();

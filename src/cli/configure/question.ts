@@ -1,4 +1,4 @@
-// One question of `init`. A flag, the answers file, a person at the terminal, or in an unattended run the default answers it.
+// The answers that `init` needs: from flags, the answers file, a person at the terminal, or in an unattended run the defaults.
 import { dirname, resolve } from "node:path";
 import { z } from "zod";
 import { readTextFile } from "../../config/files/environment.ts";

@@ -30,7 +30,7 @@ export interface DemoOptions {
 
 const integration = "c8ktonqsahsmemfs7lv0";
 const password = "demo";
-/** How a person gets into the timeline page. */
+/** Hint for signing in to the timeline page. */
 export const signIn = `(sign in as ${integration}, password ${password})`;
 const namespace = "platform";
 

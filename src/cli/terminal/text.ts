@@ -56,7 +56,7 @@ export function span(ms: number): string {
   return formatDuration(ms - (ms % smallest));
 }
 
-/** At most 40 characters of a text. */
+/** The first 40 characters of a text, and `…` if it is longer. */
 export function cut(text: string): string {
   return text.length > 40 ? `${text.slice(0, 40)}…` : text;
 }

@@ -221,11 +221,10 @@ export function jetstreamCode(error: unknown): number | undefined {
   return jetstreamCode(error.cause);
 }
 
-// Requests with answers, and messages to all agents, on subjects of NATS.
-
+/** Timeout of a request to another agent. */
 const agentAnswersMs = 3_000;
 const retryMs = 500;
-/** The servers forbid the subject. The connection logs why. */
+/** Interval of retries if the servers forbid the subject. The connection logs why. */
 const refusedMs = 30_000;
 
 /** `integration` is part of the subject, so that integrations do not meet. The caller owns `link`. */

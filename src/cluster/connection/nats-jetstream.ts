@@ -158,7 +158,7 @@ interface KeyBucketOptions {
   readonly ttlMs?: number;
 }
 
-/** Reads of a list that wait for answers. The servers drop all that wait, of all agents, when these are 10,000. */
+/** Maximum concurrent reads of a list. The servers drop all pending reads when those of all agents reach 10,000. */
 const readsAtOnce = 50;
 
 /** Creates the bucket on the first call, and again if the servers have lost it. The caller owns `link`. */
@@ -198,7 +198,7 @@ export function natsBucket(link: NatsLink, { name, replicas, ttlMs }: KeyBucketO
     use(what, (bucket) => unlessRefused(call(bucket), notTheLast));
 
   async function keysOf({ manager }: NatsClient, prefix: string): Promise<string[]> {
-    // Without a consumer, as `history` has: those whose deletion is lost remain for minutes, up to the servers' limit.
+    // `history` would create a consumer. If its deletion is lost, it stays for minutes, and the servers limit their number.
     const { state } = await manager.streams.info(`KV_${name}`, { subjects_filter: `$KV.${name}.${prefix}>` });
     return Object.keys(state.subjects ?? {}).map((subject) => subject.slice(`$KV.${name}.`.length));
   }

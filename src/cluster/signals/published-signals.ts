@@ -1,6 +1,6 @@
-// Publishes the metadata that this agent describes, for the agent that delivers. It stays there while this one is off.
+// Publishes the metadata that this agent describes, for the agent that delivers. It stays published while this agent is off.
 //
-// It is in the bucket `state`, in parts: `signals.<node>.<number>`. A part never changes.
+// The bucket `state` holds it in parts: `signals.<node>.<number>`. A part never changes.
 //
 //   part 1, revision 40   a: °C, b: bar          order of a: 40, of b: 40
 //   part 2, revision 57   a: K                   order of a: 57
@@ -172,7 +172,7 @@ export class PublishedSignals implements SignalCatalog {
   }
 }
 
-// The parts, as they are in the bucket.
+// Content and encoding of a part.
 
 interface DescribedSignal {
   readonly input: InputId;

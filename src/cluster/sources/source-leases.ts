@@ -1,4 +1,4 @@
-// Who reads a source that several agents could read, by one lease per source, and what the reader leaves for the next one.
+// Ensures with one lease per source that one agent at a time reads it, and passes the reader's state to the next reader.
 import { mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { dirname, join, sep } from "node:path";
 import { promisify } from "node:util";
@@ -83,7 +83,7 @@ const readerRecord = z.object({ node: z.string(), upTo: z.int().transform(epochM
 
 /** Most bytes of a compressed file; a message of NATS may have 1 MiB. A larger file is not handed over. */
 const mostBytes = 512 * 1_024;
-/** Sizes at most `mostBytes` when compressed leave this much to be unpacked. */
+/** Maximum bytes of a decompressed file. A larger one counts as damaged. */
 const mostUnpacked = 64 * 1_024 * 1_024;
 
 export interface SourceHandoverOptions {

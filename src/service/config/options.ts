@@ -126,7 +126,7 @@ export async function optionsFromFlags(flags: ServiceFlags): Promise<LocalServic
   throw new AgentError("CONFIG_INVALID", lines.join("\n"));
 }
 
-/** What zod would not say in these words. */
+/** Messages that replace those of zod. */
 function wording(issue: z.core.$ZodRawIssue): string | undefined {
   if (issue.code !== "unrecognized_keys") return issue.input === undefined ? "must be given" : undefined;
   const known = Object.keys((issue.path?.length ? integrationOptions : localServiceOptions).shape);
@@ -146,7 +146,7 @@ function integrationOf(flags: ServiceFlags): object {
   });
 }
 
-/** `at`: where a member stands, or what lacks it: `service.yaml:2:5  integrations.0.id`. */
+/** `at`: the place of a member, or of the mapping that lacks it: `service.yaml:2:5  integrations.0.id`. */
 async function readConfig(path: string) {
   const text = await readFile(path, "utf8").catch((cause: unknown) => {
     throw new AgentError("CONFIG_INVALID", `cannot read ${path}: ${fileProblem(cause)}`, { cause });

@@ -1,4 +1,4 @@
-// The HTTP layer: request bodies, refusals, and responses, compressed as their client accepts it.
+// The HTTP layer: request bodies, refusals, and responses in a coding that the client accepts.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Readable } from "node:stream";
 import { promisify } from "node:util";

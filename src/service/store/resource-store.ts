@@ -1,5 +1,5 @@
-// Signals and items: what a save makes of them, and all of them in memory, persisted in SQLite. A read-only store follows by
-// the numbers of changed rows.
+// Signals and items: their attributes after a save, and a store that keeps all of them in memory and persists them in SQLite.
+// A read-only store reloads the rows that another connection wrote, by their numbers.
 import { createHash, randomBytes } from "node:crypto";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { formatRfcDuration, parseRfcDuration } from "../../wire/rfc-duration.ts";
