@@ -32,7 +32,10 @@ interface AddressParts extends Pick<Address, "table" | "address" | "bit" | "toBi
   readonly order?: string | undefined;
 }
 
-/** The address, or an error message. Examples: `hr:4 f32 cdab`, `hr:20.3 bit`, `co:5`, `hr:0x64`, `40001 i16`, `4x00001`. A number is read by its digits. */
+/**
+ * The address, or an error message. Examples: `hr:4 f32 cdab`, `hr:20.3 bit`, `co:5`, `hr:0x64`, `40001 i16`, `4x00001`.
+ * A number is read by its digits.
+ */
 export function parseAddress(input: string | number): Address | string {
   if (typeof input === "number" && !Number.isInteger(input))
     return `write "${input}" in quotes: as a number it loses its final zeros`;
@@ -110,7 +113,7 @@ const modiconTables: Readonly<Record<string, Table>> = { 0: "co", 1: "di", 3: "i
 
 type Place = Pick<Address, "table" | "address" | "bit">;
 
-/** `text`: the whole input, `head` its first word. An error message if there is no place. */
+/** The place, or an error message. `text`: the whole input, `head` its first word. */
 function parsePlace(head: string, text: string): Place | string {
   const named = /^(hr|ir|co|di):(0x[0-9a-f]{1,6}|\d{1,7})(?:\.(\d{1,3}))?$/.exec(head);
   if (named) {

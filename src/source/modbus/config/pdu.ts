@@ -1,5 +1,5 @@
 // Requests and replies without framing: functions 1 to 4, which read values, and 17 and 43/14, which identify a device.
-// There are no others. Checks whether a reply matches a request, and what it says. The meanings of exceptions.
+// No others are sent. Checks whether a reply matches a request, extracts the answer, and explains exceptions.
 import type { Table } from "./registers.ts";
 
 export interface ReadRequest {

@@ -120,11 +120,11 @@ function spanOf(address: Address): Span {
   return { table: address.table, start: address.address, count };
 }
 
-/** The range of all these spans, which lie in one table. */
+/** The range of at least one span. `table` is that of the first. */
 function cover(spans: readonly Span[]): Span {
   const start = Math.min(...spans.map((span) => span.start));
   const end = Math.max(...spans.map((span) => span.start + span.count));
-  return { table: spans[0]!.table, start, count: end - start }; // there is at least one
+  return { table: spans[0]!.table, start, count: end - start }; // see above
 }
 
 function joined(parts: readonly TagSpan[]): TagSpan {

@@ -1,6 +1,6 @@
 // Encodes requests: those of functions 1 to 4 with `modbus-serial`, the others here.
 //
-// The library gets no replies. It would accept those to other requests, and make a list of values that is not used.
+// The library gets no replies: it would accept replies to other requests, and build a list of values that nothing uses.
 import { EventEmitter } from "node:events";
 import modbusSerial from "modbus-serial";
 import { checkLimits, encodeIdentityRequest, functions, type UnitRequest } from "../config/pdu.ts";

@@ -1,5 +1,5 @@
-// What units say of themselves: identification objects (function 43/14) and server id (function 17). Also whether they
-// are there at all.
+// Identifies units by their identification objects (function 43/14) and server id (function 17), and detects replies that
+// a gateway or another unit sends for absent units.
 
 import { consequenceOf, type IdentityRequest, type ReadRequest } from "../config/pdu.ts";
 import type { Table } from "../config/registers.ts";
@@ -33,8 +33,8 @@ export async function identify(
   send: (request: IdentityRequest) => Promise<Result>,
 ): Promise<readonly Identity[]> {
   const found: Identity[] = [];
-  /** Finds all objects of a category. True: the device supports the function, but not this category. */
-  const refuses = async (category: "basic" | "regular") => {
+  /** Adds all objects of a category. True: the device supports the function, but not this category. */
+  const collect = async (category: "basic" | "regular") => {
     for (let from = 0, requests = 0; requests < mostRequests; requests++) {
       const result = await send({ unit, identity: "objects", category, from });
       if (result.kind === "exception" && found.length === 0) return consequenceOf(result.code) === "split";
@@ -53,7 +53,8 @@ export async function identify(
     }
     return false;
   };
-  if (await refuses("regular")) await refuses("basic");
+  const isRefused = await collect("regular");
+  if (isRefused) await collect("basic");
   const serverId = await send({ unit, identity: "serverId" });
   if (serverId.kind === "data" && serverId.bytes.length > 0)
     found.push({ name: "server id", text: serverIdText(serverId.bytes) });
@@ -76,8 +77,8 @@ function serverIdText(bytes: Uint8Array): string {
     .join(" ");
 }
 
-// Detects answers for absent units: some gateways send their own exception, and some devices answer any unit number.
-// Rejects like the link.
+// Answers for absent units: some gateways send their own exception, and some devices answer any unit number. The
+// asynchronous functions reject like `read`.
 
 /** Unit numbers that buses hardly ever use. */
 const unlikelyUnits = [247, 246, 245];

@@ -1,6 +1,6 @@
-// Which replies on a bus can be told apart: frames have no id there, only unit, function and length. Tracks answers to
-// requests that timed out, which may still come, and chooses requests whose answers differ from those and from replies
-// to another master. Pure.
+// Distinguishes replies on a bus, where frames have no id, only unit, function and length. Tracks answers to requests
+// that timed out, which may still come, and chooses requests whose answers differ from those and from replies to another
+// master. Pure.
 //
 // A unit answers in order, so an answer that matches no late one shows that no earlier one can come.
 //
@@ -157,7 +157,7 @@ export function kindsOf(unit: number, { code, bytes }: Expected): readonly strin
   return [`${unit} ${code} ${bytes}`, `${unit} ${code | 0x80}`];
 }
 
-// Requests whose answers differ from replies to another master.
+// The second part chooses requests whose answers differ from replies to another master.
 
 /** Most additional registers, or bytes of bits. */
 const mostMore = 4;
@@ -165,7 +165,7 @@ const mostMore = 4;
 const mostNamed = 3;
 
 export interface DistinctRules {
-  /** Whether a unit may be asked for addresses without a tag. */
+  /** Whether a request may read addresses without a tag. */
   readonly mayRead: (request: ReadRequest) => boolean;
   /** Whether the answer could be confused with a late one that may still come. Then another request must go first. */
   readonly isAmbiguous: (request: ReadRequest) => boolean;
@@ -198,13 +198,13 @@ export function distinctReads(validMs: number) {
     },
     /** A distinct request whose answer contains that to `request`. Undefined if there is none. */
     choose(request: ReadRequest, { mayRead, isAmbiguous }: DistinctRules, now: number): ReadRequest | undefined {
-      const failures = (each: ReadRequest) => failuresOf(sideOf(request, each), now);
+      const failed = (each: ReadRequest) => failuresOf(sideOf(request, each), now);
       const isDistinct = (each: ReadRequest) =>
         isInProtocol(each) && (each === request || mayRead(each)) && !isForeign(each, now);
       const [side = []] = sides(request)
-        .map((reads) => reads.filter((each) => isDistinct(each) && failures(each) < Number.POSITIVE_INFINITY))
+        .map((reads) => reads.filter((each) => isDistinct(each) && failed(each) < Number.POSITIVE_INFINITY))
         .filter((reads) => reads.length > 0)
-        .toSorted(([a = request], [b = request]) => failures(a) - failures(b));
+        .toSorted(([a = request], [b = request]) => failed(a) - failed(b));
       const chosen = side.find((each) => !isAmbiguous(each)) ?? side[0];
       if (chosen) indistinct.delete(nameOf(request));
       else indistinct.set(nameOf(request), now);

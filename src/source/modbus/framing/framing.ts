@@ -1,5 +1,5 @@
-// The contract of a framing: it encodes requests and extracts the answers that match them. Also what all framings share:
-// they identify bytes of another protocol or frame format, and suggest the right URL. Pure.
+// The contract of a framing: it encodes requests and extracts the answers that match them. For all framings, identifies
+// bytes of another protocol or frame format and suggests the right URL. Pure.
 import type { FrameFormat } from "../config/endpoint.ts";
 import { type Answer, dataBytes, functionOf, type ReadRequest, type UnitRequest } from "../config/pdu.ts";
 import { crc16 } from "./bus-codec.ts";

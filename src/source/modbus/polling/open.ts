@@ -1,4 +1,4 @@
-// Opens a source: chooses transport and framing, and connects.
+// Opens a source: takes the device from a search, chooses transport and framing, and connects.
 import { AgentError } from "../../../core/errors.ts";
 import type { Clock, Runtime } from "../../../core/runtime.ts";
 import type { Source } from "../../../core/source.ts";
@@ -130,8 +130,8 @@ function watchOf(options: ModbusOptions, clock: Clock): BusWatch {
   return watch;
 }
 
-// Many devices accept a single connection. A source that connects takes it from a search of this process, which follows
-// over the connection of the source.
+// Many devices accept a single connection. A source that connects takes it from a search of this process. The search then
+// continues over the connection of the source.
 
 /** Closes the connection of a search between two requests. False: there was none. */
 type Release = () => Promise<boolean>;
