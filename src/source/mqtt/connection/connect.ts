@@ -155,7 +155,10 @@ async function read(option: string, path: string | undefined): Promise<Buffer | 
 /** Time-out in milliseconds. */
 const answerWithin = 3_000;
 
-/** Whether the port of a URL without TLS speaks TLS. False also if it cannot be reached. Rejects with `signal.reason` only. */
+/**
+ * Whether the port of a URL without TLS speaks TLS. False also if it cannot be reached. Rejects with `signal.reason`
+ * only.
+ */
 async function needsTls(url: string, signal: AbortSignal): Promise<boolean> {
   const { protocol, hostname, port } = new URL(url);
   const usual = { "mqtt:": 1_883, "ws:": 80 }[protocol];

@@ -92,10 +92,10 @@ export async function applySubscriptions(
     const isAsked = (filter: string) => connection.protocolVersion === 5 || !known.has(filter);
     for (const filter of filters) if (!isAsked(filter)) note(filter, known.get(filter) ?? noAnswer);
     const alone = marked();
-    const [single = [], together = []] = [true, false].map((is) =>
-      filters.filter((filter) => isAsked(filter) && alone.has(filter) === is),
-    );
-    const packets = [...packetsOf(together, limits), ...single.map((filter) => [filter])];
+    const requested = filters.filter(isAsked);
+    const single = requested.filter((filter) => alone.has(filter)).map((filter) => [filter]);
+    const together = requested.filter((filter) => !alone.has(filter));
+    const packets = [...packetsOf(together, limits), ...single];
     for (let at = 0; at < packets.length; at += packetsInFlight)
       await Promise.all(
         packets.slice(at, at + packetsInFlight).map(async (some) => {

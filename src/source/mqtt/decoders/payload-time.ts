@@ -1,4 +1,4 @@
-// Times of values: where a payload has them, and how they are written.
+// Finds and parses the times of values in payloads.
 import { type EpochMicros, epochMicros } from "../../../core/point.ts";
 import type { AheadTime } from "../../../core/source.ts";
 import { aheadTime, defaultTimeRule, judgeTime, type TimeRule } from "../../../lib/readings/device-time.ts";
@@ -43,7 +43,7 @@ export const timeFaults = ["missing", "unreadable", "past", "future"] as const;
 
 const noTime: TimeFault = { kind: "missing", text: "the payload has no time" };
 
-/** The field `time` of a tag, as far as it says where in a document the time is. */
+/** The part of a tag's field `time` that locates the time in a document. */
 interface TimeField extends TimeRule {
   readonly at?: JsonPath | JsonPath[] | undefined;
   readonly date?: JsonPath | undefined;

@@ -22,7 +22,7 @@ type Names = NonNullable<MqttTag["names"]>;
 
 /** Most tables, since topics may be unbounded. `maxElements` limits the names of a table. */
 const maxTables = 1_000;
-/** Most topics in the cache of whether they carry names: each message of the connection is looked up. */
+/** Most topics in the cache of topics with names. It is used for each message of the connection. */
 const maxTopics = 50_000;
 
 export class NameTables {

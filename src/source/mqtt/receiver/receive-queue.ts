@@ -1,5 +1,5 @@
-// Queue of readings between socket and pipeline: forms batches, acknowledges in the order of arrival, and tells when the
-// commit of a batch must not wait, since the broker sends no more before an acknowledgement.
+// Queue of readings between socket and pipeline: forms batches, acknowledges in the order of arrival, and requests an
+// immediate commit when the broker sends no more before an acknowledgement.
 import type { Description, Reading } from "../../../core/source.ts";
 import { HandOver } from "../../../lib/flow/abort.ts";
 import type { HeldPacket } from "../connection/packet-reader.ts";

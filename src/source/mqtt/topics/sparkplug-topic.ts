@@ -76,7 +76,10 @@ export function isInScope(scope: SparkplugScope | undefined, device: string): bo
   return wanted === "+" ? device !== "" : device === wanted;
 }
 
-/** Adds the topic's capture names to those of a metric: group, node, device and metric. The same for the same metric. */
+/**
+ * Adds the topic's captures to those of a metric: group, node, device and metric. Returns the same object for the same
+ * metric.
+ */
 export function scopeCaptures({ names }: SparkplugScope): (known: Captures) => Captures {
   const made = new WeakMap<Captures, Captures>();
   return (known) => {
