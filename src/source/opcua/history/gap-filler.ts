@@ -165,12 +165,12 @@ export function gapFiller(options: GapFillerOptions, closed: (gap: HistoryGap<It
         count += readings.length;
         await deliver(readings, [], () => {}, signal);
         if (!over) continue;
-        const verdict = verdictOn(looked, earliest, error);
-        if (verdict === "later") {
+        const result = resultOf(looked, earliest, error);
+        if (result === "later") {
           failed.push(gap);
           log.debug({ err: error, address: gap.item.address }, "history cannot be read");
           // This delivery follows the last readings, so its acknowledgement covers them all.
-        } else await end([gap], verdict, signal);
+        } else await end([gap], result, signal);
       }
     }
     metrics.counter(filled).add(count, { source });
@@ -178,7 +178,7 @@ export function gapFiller(options: GapFillerOptions, closed: (gap: HistoryGap<It
   }
 
   /** The reason why a gap stays incomplete. Undefined: it is filled. `later`: try again. */
-  function verdictOn(
+  function resultOf(
     { gap, first, ended, found }: LookedUpGap,
     earliest: EpochMicros,
     error: Error | undefined,

@@ -61,7 +61,10 @@ export interface Resolver {
 const noCaptures: Captures = {};
 const defaultLimit = 1_000;
 
-/** `cut`: tags whose pattern found more nodes than their `limit`. Rejects with `SOURCE_*` if the server cannot be browsed. */
+/**
+ * `cut`: tags whose pattern found more nodes than their `limit`. Rejects with `SOURCE_*` if the server cannot be
+ * browsed.
+ */
 export async function resolveTags(
   tags: readonly (readonly [TagId, Tag])[],
   resolver: Resolver,

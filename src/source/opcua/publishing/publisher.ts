@@ -104,10 +104,10 @@ export function openPublisher(options: PublisherOptions) {
       return response;
     } catch (error) {
       signal.throwIfAborted();
-      const verdict = await judge(error, signal);
+      const outcome = await judge(error, signal);
       // The server may have processed them already; repeated acknowledgements are harmless.
       pending.unshift(...acknowledged);
-      return verdict;
+      return outcome;
     } finally {
       if (--waiting === 0) idleSince = clock.monotonic();
     }
@@ -119,11 +119,11 @@ export function openPublisher(options: PublisherOptions) {
       workers--;
       return "fewer";
     }
-    const isLarge = isUnreadable(error);
+    const cannotRead = isUnreadable(error);
     // The server has the next message, unless it sends this one again.
-    if (isLarge) options.unreadable(error);
+    if (cannotRead) options.unreadable(error);
     // Only this request timed out. The silence watch decides whether the server still responds.
-    if (isLarge || status === "BadTimeout" || status === "BadRequestTimeout") {
+    if (cannotRead || status === "BadTimeout" || status === "BadRequestTimeout") {
       await clock.sleep(afterTimeoutMs, signal);
       return undefined;
     }

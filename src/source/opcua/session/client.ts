@@ -1,10 +1,10 @@
-// Clients of the OPC UA stack that log nothing, never reconnect and store files only in the source's folder, and the
-// endpoint of a server that they find.
+// Creates clients of the OPC UA stack that log nothing, never reconnect and store files only in the source's folder.
+// Finds the endpoint of a server with them.
 import { createHash, X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { connect, type Socket } from "node:net";
 import type { OPCUAClient as Client, EndpointDescription, UserIdentityInfo } from "node-opcua-client";
-import { AgentError } from "../../../core/errors.ts";
+import { AgentError, codeOf } from "../../../core/errors.ts";
 import { deadline, orAbort } from "../../../lib/flow/abort.ts";
 import type { Pki } from "../certificates/pki.ts";
 import { uriOf } from "../certificates/trust.ts";
@@ -205,9 +205,9 @@ export function loginNeed({ userCertificate }: LinkOptions["options"]): string {
 }
 
 /**
- * The configured endpoint, for servers that list none behind a forwarded port or without security.
- * Undefined if `security` lacks the policy or certificate that its mode needs. The server names the logins with the
- * session. Rejects with `SOURCE_REFUSED` if the file cannot be read.
+ * The configured endpoint, for servers that list none behind a forwarded port or without security. Undefined if
+ * `security` lacks the policy or certificate that its mode needs. The server names the logins with the session. Rejects
+ * with `SOURCE_REFUSED` if the file cannot be read.
  */
 async function directEndpoint(
   ua: Ua,
@@ -236,8 +236,9 @@ async function readCertificate(file: string): Promise<X509Certificate> {
   try {
     return new X509Certificate(await readFile(file));
   } catch (error) {
-    const code = error instanceof Error && "code" in error ? ` (${String(error.code)})` : "";
-    const message = `security.serverCertificate: ${file} cannot be read as a certificate${code}`;
+    const code = codeOf(error);
+    const reason = typeof code === "string" ? ` (${code})` : "";
+    const message = `security.serverCertificate: ${file} cannot be read as a certificate${reason}`;
     throw new AgentError("SOURCE_REFUSED", message, { cause: error });
   }
 }

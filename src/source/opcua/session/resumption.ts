@@ -56,7 +56,7 @@ const record = z.object({
 export type SessionRecord = z.output<typeof session>;
 export type SubscriptionRecord = z.output<typeof subscription>;
 type Fields = z.output<typeof record>;
-/** Earlier versions require the process that uses the session, and leave it alone if that runs. None has this number. */
+/** Earlier versions require a `pid`, and do not use a record whose process runs. No process has this number. */
 const noProcess = 2_147_483_647;
 
 /** The record of one source. */

@@ -1,5 +1,5 @@
-// Loads the OPC UA stack when the first connection is opened, redirects its log to the agent's, and lets it read answers
-// that would otherwise fail more than themselves.
+// Loads the OPC UA stack when the first connection is opened, redirects its log to the agent's, and changes it so that an
+// unreadable answer fails only its own request.
 import type { BinaryStream } from "node-opcua-binary-stream";
 import type { OPCUACertificateManager } from "node-opcua-certificate-manager";
 import type * as client from "node-opcua-client";

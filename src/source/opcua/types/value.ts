@@ -41,7 +41,7 @@ const neverSet = "no time: it was never set";
 /** Reasons that end when the device provides a value. */
 export const transient: readonly string[] = [noValue, neverSet];
 
-/** Guid. Types up to it that are not mentioned in `scalar` are a number, a truth value or a text as they are. */
+/** Guid. Up to this type, `scalar` returns a number, Boolean or string unchanged unless it has a case for the type. */
 const lastPlain = 14;
 /** Earliest valid time: servers use 1601-01-01 or 0001-01-01 for "never". */
 const firstTime = Date.UTC(1900, 0, 1);
