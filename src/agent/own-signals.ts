@@ -38,7 +38,10 @@ const deliveryStates = [
 
 const clusterStates = ["unreachable", "no quorum", "connected"];
 
-/** Input ID, metadata and values of each signal; those of a cluster come last. Dead bands keep an idle agent from sending noise. */
+/**
+ * Input ID, metadata and values of each signal. Dead bands keep an idle agent from sending noise. The signals of a
+ * cluster come last: without a cluster they have no values, and `ownRules` has no rules for them.
+ */
 const signals: readonly { id: string; signal: object; deadband?: number; of: (values: OwnValues) => Value }[] = [
   {
     id: "source/{source}/online",

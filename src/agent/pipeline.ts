@@ -69,7 +69,9 @@ export async function runPipeline(parts: PipelineParts, runtime: Runtime, signal
     }
   }
 
-  /** Whether the delivery may be acknowledged: its losses must be in the gap record. Otherwise it waits in `pendingAcks`. */
+  /**
+   * Whether the delivery may be acknowledged: its losses must be in the gap record. Otherwise it waits in `pendingAcks`.
+   */
   async function isRecorded(delivery: Delivery, pendingAcks: Delivery[]): Promise<boolean> {
     const reportsLoss = delivery.gaps?.some(({ state }) => state === "lost") ?? false;
     if (!gaps || (!reportsLoss && pendingAcks.length === 0)) return true;

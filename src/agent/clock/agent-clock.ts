@@ -6,7 +6,8 @@
 //                         └────────────────────
 //
 // The service keeps one value for each signal and time, so a clock set back by an hour would overwrite an hour of
-// history. After `accept`, `extraMicros` distinguishes new points from those stored under the same times before.
+// history. After `accept`, `extraMicros` distinguishes new points from those stored under the same times before. The
+// state is kept in `clock.json`, so that the next agent continues from it.
 import { join } from "node:path";
 import { z } from "zod";
 import { type EpochMicros, epochMicros } from "../../core/point.ts";
@@ -150,13 +151,12 @@ export class AgentClock implements Clock {
   }
 }
 
-// `clock.json` holds the `ClockEpoch`: how often the clock went back, and until which time that matters.
-
+/** The `ClockEpoch`: how often the clock went back, and until which time that matters. */
 const content = z.object({ epoch: z.int().min(0).max(999), until: z.int().transform(epochMicros) });
 
 export type ClockFile = ReturnType<typeof clockFile>;
 
-/** Its content is undefined if the clock never went back, or if the file is damaged. */
+/** `clock.json`. Its content is undefined if the clock never went back, or if the file is damaged. */
 export function clockFile(dataDir: string, log: Logger) {
   const unwritable = "cannot persist that the clock went back";
   return stateFile(join(dataDir, "clock.json"), content, { log, unwritable });

@@ -10,10 +10,10 @@ const windowMs = 150_000;
 /** Most devices of a source that vote. More would not change the result, and the number of topics is unbounded. */
 const mostDevices = 1_000;
 
-/** The offset of a device in a window without a time of it. */
+/** The offset of a device that gave no time in a window. */
 const never = Number.NEGATIVE_INFINITY;
 
-/** The greatest offset of a device in this window and in the two before it. */
+/** The greatest offset of a device in this window and in each of the two before it. */
 interface DeviceClock {
   current: number;
   previous: number;

@@ -20,7 +20,10 @@ type GapState = (typeof gapStates)[number];
 
 const settled = (state: GapState) => ({ filling: state, filled: state, partly: state, lost: state });
 
-/** The state machine of a gap: event → state before (`none`: new row) → next state. `docs/internals.md` has the same table. */
+/**
+ * The state machine of a gap: event → state before (`none`: new row) → next state. `docs/internals.md` has the same
+ * table.
+ */
 export const gapLife = {
   begins: { none: "open" },
   reported: { none: "filling" },

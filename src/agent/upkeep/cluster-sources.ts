@@ -51,7 +51,7 @@ const lastSaveMs = 2_000;
 export type ClusterSources = ReturnType<typeof clusterSources>;
 
 export function clusterSources(options: ClusterSourcesOptions, machine: Runtime) {
-  const { cluster, node, ttlMs, dataDir, identity, sources: read } = options;
+  const { cluster, node, ttlMs, dataDir, identity, sources: local } = options;
   const { clock } = machine;
   const log = machine.log.child({ part: "cluster" });
   const runtime: Runtime = { ...machine, log };
@@ -62,7 +62,7 @@ export function clusterSources(options: ClusterSourcesOptions, machine: Runtime)
 
   /** Starts and stops sources according to the configuration and the leases that are held. */
   function apply(): Promise<SourceChanges> {
-    return read.change(configured.filter((source) => !isShared(source) || held.has(source.name)));
+    return local.change(configured.filter((source) => !isShared(source) || held.has(source.name)));
   }
 
   function hold(source: string): void {
@@ -131,7 +131,7 @@ export function clusterSources(options: ClusterSourcesOptions, machine: Runtime)
   }
 
   function runningSource(source: string) {
-    return read.running.find((each) => each.configured.name === source);
+    return local.running.find((each) => each.configured.name === source);
   }
 
   function unsaved(source: string, error: unknown): void {
@@ -153,7 +153,7 @@ export function clusterSources(options: ClusterSourcesOptions, machine: Runtime)
       return {
         offers: names(configured.filter(isShared)),
         prefers: names(configured.filter(({ run }) => run === "preferHere")),
-        reads: names(read.running.map((each) => each.configured)),
+        reads: names(local.running.map((each) => each.configured)),
       };
     },
     /** The sources of the configuration that this agent could read and does not. */

@@ -1,5 +1,5 @@
-// What would be written for the chosen nodes: the file, its difference, and the result of checking the configuration. It
-// is written as a person has seen it, and taken back if the agent refuses it.
+// Proposes a change of the configuration for the chosen nodes: the file, its difference, and the result of a check.
+// Writes exactly what the person has seen, and restores the file if the agent refuses the new configuration.
 import { rm, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import type { Environment } from "../../config/files/environment.ts";

@@ -1,5 +1,5 @@
-// The device that is browsed: a typed address, or a source of a configuration with its access options. Also what a person
-// must decide before the first connection to a typed address; `init` asks the same.
+// The device that is browsed: a typed address, or a source of a configuration with its access options. Before the first
+// connection to a typed address, finds what a person must decide, here and in `init`.
 import { resolve } from "node:path";
 import { type Config, sourceAddress } from "../../config/format/config.ts";
 import { joinNames } from "../../config/nodes/suggest.ts";
