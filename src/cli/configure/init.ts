@@ -9,7 +9,7 @@ import { configJsonSchema } from "../../config/reference/json-schema.ts";
 import { AgentError, codeOf, isAgentError, shellWord } from "../../core/errors.ts";
 import { confFolder, includeLine } from "../../discover/change/config-files.ts";
 import { browsedJson } from "../../discover/tags/browsed.ts";
-import { sourceText, yamlText as text } from "../../discover/tags/source-yaml.ts";
+import { sourceText, yamlText } from "../../discover/tags/source-yaml.ts";
 import { writeNewFile } from "../../lib/files/atomic-file.ts";
 import { creationProblem, exists } from "../../lib/files/paths.ts";
 import { isAbort } from "../../lib/flow/abort.ts";
@@ -205,14 +205,14 @@ export function initFile(answers: InitAnswers): string {
 version: 1
 
 agent:
-  name: ${text(agent)}    # in logs, metrics and the status page; another one for each agent of a plant
+  name: ${yamlText(agent)}    # in logs, metrics and the status page; another one for each agent of a plant
   # dataDir: /var/lib/tagferry    # the buffer; default: $STATE_DIRECTORY, else /var/lib/tagferry for the package, ./data elsewhere
 
 service:
-  url: ${text(service)}    # requests go to {url}/rpc
-  integration: ${text(integration)}    # Integration ID${exampleIntegration ? ": an example, put yours here" : ""}
+  url: ${yamlText(service)}    # requests go to {url}/rpc
+  integration: ${yamlText(integration)}    # Integration ID${exampleIntegration ? ": an example, put yours here" : ""}
   auth:
-${password.startsWith("${file:") ? "    # The file holds the password and nothing else; only the user of the agent needs to read it.\n" : ""}    basic: { password: ${text(password)} }
+${password.startsWith("${file:") ? "    # The file holds the password and nothing else; only the user of the agent needs to read it.\n" : ""}    basic: { password: ${yamlText(password)} }
 
 # Points wait on disk until the service has them. Where that is too little, the oldest go, and are counted.
 buffer: { maxSize: 2GiB, maxAge: 30d, whenFull: dropOldest }
