@@ -42,7 +42,7 @@ interface Command {
   readonly answer: (control: Control, query: URLSearchParams) => unknown;
 }
 
-/** What takes a token, by path. */
+/** Requests that take a token, by path. */
 const commands: ReadonlyMap<string, Command> = new Map<string, Command>([
   ["/api/reload", { method: "POST", answer: ({ reload }) => reload() }],
   ["/api/plan", { method: "GET", answer: ({ plan }) => plan?.() }],

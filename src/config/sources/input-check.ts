@@ -129,6 +129,7 @@ export function checkStates({ fields }: ExpandedTag, { type, enumValues }: TagRu
     );
 }
 
+/** Reports a dead band in percent of a tag whose range is not known. */
 export function checkPercent({ report, valid }: TagRule, fields: MapNode, driver: Driver, issues: Issues): void {
   if (report === undefined || report === "off" || typeof report.deadband === "number") return;
   if (driver.ranges === true || (valid?.min !== undefined && valid.max !== undefined)) return;

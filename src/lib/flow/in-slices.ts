@@ -9,7 +9,7 @@ export const stepWork = 32_768;
 /** Cost of a slice, after which other tasks run: a few milliseconds. */
 export const sliceWork = 250_000;
 
-/** Calls `part` for the elements from 0 to `count` in steps. `weight`: cost of an element. */
+/** Calls `part` for the elements from 0 to `count` in steps. `weight`: cost of an element, a divisor of `stepWork`. */
 export function* inSteps(count: number, weight: number, part: (from: number, to: number) => void): Steps<void> {
   const perStep = stepWork / weight;
   for (let from = 0; from < count; from += perStep) {
