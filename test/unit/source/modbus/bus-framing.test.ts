@@ -5,7 +5,7 @@ import { asciiCodec, type BusCodec, crc16, rtuCodec } from "../../../../src/sour
 import { BusFraming } from "../../../../src/source/modbus/framing/bus-framing.ts";
 import { lateReplyTracker } from "../../../../src/source/modbus/framing/distinct-replies.ts";
 import { adversary, honestWord } from "../../../support/modbus-adversary.ts";
-import { withClient } from "../../../support/modbus-client.ts";
+import { typedFraming } from "../../../support/modbus-typed-framing.ts";
 import { runs, seed } from "../../../support/property.ts";
 import { seeded } from "../../../support/runtime.ts";
 
@@ -50,7 +50,7 @@ describe.each([
   ["ascii", asciiCodec],
 ] as const)("%s", (_name, codec: BusCodec) => {
   const frame = (word: number, unit = 1) => codec.encode({ unit, pdu: one(word) });
-  const onLine = () => withClient(new BusFraming({ codec, reopen: false }));
+  const onLine = () => typedFraming(new BusFraming({ codec, reopen: false }));
 
   test("an answer is found byte by byte, after noise, after an echo and after the answer of another unit", () => {
     for (const before of [
@@ -182,7 +182,7 @@ describe.each([
 
   test("a unit without a distinguishing answer is not held up for ever: its last answer is accepted", () => {
     const lateReplies = lateReplyTracker();
-    const framing = withClient(new BusFraming({ codec, reopen: false, lateReplies, mayRead: () => false }));
+    const framing = typedFraming(new BusFraming({ codec, reopen: false, lateReplies, mayRead: () => false }));
     for (let i = 0; i < 3; i++) {
       framing.begin(read(10, 1));
       framing.abandon();
@@ -250,7 +250,7 @@ describe.each([
     let taken = 0;
     const check = fc.property(fc.array(step, { minLength: 5, maxLength: 60 }), (steps) => {
       const lateReplies = lateReplyTracker();
-      const framing = withClient(new BusFraming({ codec, reopen: false, lateReplies }));
+      const framing = typedFraming(new BusFraming({ codec, reopen: false, lateReplies }));
       /** Answers that the unit has not sent yet. */
       const toCome: Uint8Array[] = [];
       const hear = (frames: number): Answer | undefined =>
@@ -282,7 +282,7 @@ describe.each([
   });
 
   test("a timeout reopens the connection where that is possible", () => {
-    const framing = withClient(new BusFraming({ codec, reopen: true }));
+    const framing = typedFraming(new BusFraming({ codec, reopen: true }));
     framing.begin(read(0, 1));
     expect(framing.abandon()).toBe(false);
   });
@@ -313,7 +313,7 @@ describe.each([
     // In hexadecimal, a flipped bit may turn a letter into its other case, which has the same value.
     const without = codec === asciiCodec ? ["wrongId", "flipped", "lyingLength"] : ["wrongId"];
     const device = adversary((_id, unit, pdu) => codec.encode({ unit, pdu }), random, { without });
-    let framing = withClient(new BusFraming({ codec, reopen: true }));
+    let framing = typedFraming(new BusFraming({ codec, reopen: true }));
     let right = 0;
     for (let i = 0; i < Number(process.env.TAGFERRY_ADVERSARY ?? 6_000); i++) {
       const request = read(Math.floor(random() * 1_000), 1 + Math.floor(random() * 8), 1 + Math.floor(random() * 3));
@@ -336,7 +336,7 @@ describe.each([
         right++;
       }
       if (answered) continue;
-      framing = withClient(new BusFraming({ codec, reopen: true }));
+      framing = typedFraming(new BusFraming({ codec, reopen: true }));
       device.reconnected();
     }
     expect(right).toBe(device.done.get("honest"));

@@ -6,7 +6,7 @@ import { rtuCodec } from "../../../../src/source/modbus/framing/bus-codec.ts";
 import { BusFraming } from "../../../../src/source/modbus/framing/bus-framing.ts";
 import { BusWatch } from "../../../../src/source/modbus/framing/bus-watch.ts";
 import type { ByteStreamListener } from "../../../../src/source/modbus/transport/byte-stream.ts";
-import { withClient } from "../../../support/modbus-client.ts";
+import { typedFraming } from "../../../support/modbus-typed-framing.ts";
 import { ManualClock } from "../../../support/runtime.ts";
 
 const read = (start: number, count: number, unit = 1): ReadRequest => ({ unit, table: "hr", start, count });
@@ -17,7 +17,7 @@ const data = (...bytes: number[]) => ({ kind: "data", bytes: Uint8Array.from(byt
 /** `toConfirm`: how many answers of each kind are confirmed by another request. Most tests use none. */
 function onBus(toConfirm = 0, clock = new ManualClock(), watch = new BusWatch(clock, 300, toConfirm)) {
   const framing = new BusFraming({ codec: rtuCodec, reopen: false, watch });
-  return { clock, watch, framing, bus: withClient(framing) };
+  return { clock, watch, framing, bus: typedFraming(framing) };
 }
 
 test("an answer is held, and accepted when no other one follows", async () => {

@@ -8,7 +8,7 @@ import { asciiCodec, type BusCodec, rtuCodec } from "../../../../src/source/modb
 import { BusFraming } from "../../../../src/source/modbus/framing/bus-framing.ts";
 import { MbapFraming } from "../../../../src/source/modbus/framing/mbap-framing.ts";
 import { mbapFrame } from "../../../support/modbus-adversary.ts";
-import { withClient } from "../../../support/modbus-client.ts";
+import { typedFraming } from "../../../support/modbus-typed-framing.ts";
 import { runs } from "../../../support/property.ts";
 
 const bytes = (...values: number[]) => Uint8Array.from(values);
@@ -19,7 +19,7 @@ const answer = (more: number, next: number, ...all: readonly number[][]) =>
   bytes(43, 14, 2, 0x82, more, next, all.length, ...all.flat());
 
 test("a request for identification has exactly these bytes, and none that could write", () => {
-  const framing = withClient(new MbapFraming({ anyUnit: false }));
+  const framing = typedFraming(new MbapFraming({ anyUnit: false }));
   expect(framing.begin(objects)).toEqual(bytes(0, 0, 0, 0, 0, 5, 1, 43, 14, 2, 0));
   expect(framing.begin(serverId)).toEqual(bytes(0, 1, 0, 0, 0, 2, 1, 17));
 });
@@ -34,12 +34,12 @@ test("an identification is accepted only with its stated length", () => {
     [bytes(17, 3, 1, 0xff), serverId],
     [whole, serverId],
   ] as const) {
-    const framing = withClient(new MbapFraming({ anyUnit: false }));
+    const framing = typedFraming(new MbapFraming({ anyUnit: false }));
     framing.begin(request);
     expect(framing.receive(mbapFrame(0, 1, wrong)), Buffer.from(wrong).toString("hex")).toBeUndefined();
     expect(framing.mismatch).toBeDefined();
   }
-  const framing = withClient(new MbapFraming({ anyUnit: false }));
+  const framing = typedFraming(new MbapFraming({ anyUnit: false }));
   framing.begin(objects);
   expect(framing.receive(mbapFrame(0, 1, whole))).toEqual({ kind: "data", bytes: whole.slice(2) });
 });
@@ -55,7 +55,7 @@ describe.each([
       [serverId, bytes(0x91, 1)],
       [objects, bytes(0xab, 3)],
     ] as const) {
-      const framing = withClient(new BusFraming({ codec, reopen: false }));
+      const framing = typedFraming(new BusFraming({ codec, reopen: false }));
       const sent = framing.begin(request);
       const chunks = [...bytes(0, 0x55, 3, 0xff), ...sent, ...codec.encode({ unit: 1, pdu })];
       const answers = chunks.map((byte) => framing.receive(bytes(byte)));

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { ReadRequest } from "../../../../src/source/modbus/config/pdu.ts";
 import { MbapFraming } from "../../../../src/source/modbus/framing/mbap-framing.ts";
 import { adversary, honestWord, mbapFrame } from "../../../support/modbus-adversary.ts";
-import { withClient } from "../../../support/modbus-client.ts";
+import { typedFraming } from "../../../support/modbus-typed-framing.ts";
 import { seed } from "../../../support/property.ts";
 import { seeded } from "../../../support/runtime.ts";
 
@@ -11,12 +11,12 @@ const idOf = (frame: Uint8Array) => (frame[0]! << 8) | frame[1]!;
 const bytes = (...values: number[]) => Uint8Array.from(values);
 
 test("a request is id, protocol 0, length, unit, function, address and quantity", () => {
-  const framing = withClient(new MbapFraming({ anyUnit: false, firstId: 0x1234 }));
+  const framing = typedFraming(new MbapFraming({ anyUnit: false, firstId: 0x1234 }));
   expect(framing.begin(read(0x6b, 3, 17))).toEqual(bytes(0x12, 0x34, 0, 0, 0, 6, 17, 3, 0, 0x6b, 0, 3));
 });
 
 test("only read requests can be encoded, and they are checked against the protocol", () => {
-  const framing = withClient(new MbapFraming({ anyUnit: false }));
+  const framing = typedFraming(new MbapFraming({ anyUnit: false }));
   expect(() => framing.begin(read(0, 126))).toThrow(RangeError);
   expect(() => framing.begin(read(0, 0))).toThrow(RangeError);
   expect(() => framing.begin(read(65_535, 2))).toThrow(RangeError);
@@ -25,7 +25,7 @@ test("only read requests can be encoded, and they are checked against the protoc
 });
 
 test("an answer that arrives byte by byte is accepted when it is complete", () => {
-  const framing = withClient(new MbapFraming({ anyUnit: false, firstId: 7 }));
+  const framing = typedFraming(new MbapFraming({ anyUnit: false, firstId: 7 }));
   framing.begin(read(0, 1));
   const frame = mbapFrame(7, 1, bytes(3, 2, 0xab, 0xcd));
   const answers = [...frame].map((byte) => framing.receive(bytes(byte)));
@@ -34,7 +34,7 @@ test("an answer that arrives byte by byte is accepted when it is complete", () =
 });
 
 test("a chunk may be overwritten as soon as it was processed, also a buffer of the socket", () => {
-  const framing = withClient(new MbapFraming({ anyUnit: false, firstId: 7 }));
+  const framing = typedFraming(new MbapFraming({ anyUnit: false, firstId: 7 }));
   framing.begin(read(0, 1));
   const [first, second] = [Buffer.alloc(10), Buffer.alloc(1)];
   first.set(mbapFrame(7, 1, bytes(3, 2, 0xab)));
@@ -54,7 +54,7 @@ test("a chunk may be overwritten as soon as it was processed, also a buffer of t
 });
 
 test("an exception is accepted as an answer", () => {
-  const framing = withClient(new MbapFraming({ anyUnit: false, firstId: 7 }));
+  const framing = typedFraming(new MbapFraming({ anyUnit: false, firstId: 7 }));
   framing.begin(read(0, 1));
   expect(framing.receive(mbapFrame(7, 1, bytes(0x83, 2)))).toEqual({ kind: "exception", code: 2 });
 
@@ -64,7 +64,7 @@ test("an exception is accepted as an answer", () => {
 });
 
 test("a reply of another function, byte count or length is discarded, and the right one after it accepted", () => {
-  const framing = withClient(new MbapFraming({ anyUnit: false, firstId: 7 }));
+  const framing = typedFraming(new MbapFraming({ anyUnit: false, firstId: 7 }));
   framing.begin(read(0, 1));
   for (const [wrong, mismatch] of [
     [bytes(4, 2, 0, 1), "function 4 instead of 3"],
@@ -79,17 +79,17 @@ test("a reply of another function, byte count or length is discarded, and the ri
 
 test("an answer of another unit is not accepted, unless replyUnit permits it", () => {
   const reply = mbapFrame(0, 255, bytes(3, 2, 0, 5));
-  const strict = withClient(new MbapFraming({ anyUnit: false }));
+  const strict = typedFraming(new MbapFraming({ anyUnit: false }));
   strict.begin(read(0, 1));
   expect(strict.receive(reply)).toBeUndefined();
   expect(strict.mismatch).toBe("unit 255 instead of 1 (replyUnit: any accepts that)");
-  const tolerant = withClient(new MbapFraming({ anyUnit: true }));
+  const tolerant = typedFraming(new MbapFraming({ anyUnit: true }));
   tolerant.begin(read(0, 1));
   expect(tolerant.receive(reply)).toMatchObject({ kind: "data" });
 });
 
 test("a late answer is not accepted for another request, also after all IDs were used", () => {
-  const framing = withClient(new MbapFraming({ anyUnit: false }));
+  const framing = typedFraming(new MbapFraming({ anyUnit: false }));
   const late = mbapFrame(idOf(framing.begin(read(0, 1))), 1, bytes(3, 2, 0xde, 0xad));
   expect(framing.abandon()).toBe(true);
   for (let i = 0; i < 65_535; i++) {
@@ -102,14 +102,14 @@ test("a late answer is not accepted for another request, also after all IDs were
 });
 
 test("a connection with a partial frame at the deadline is not used again", () => {
-  const framing = withClient(new MbapFraming({ anyUnit: false }));
+  const framing = typedFraming(new MbapFraming({ anyUnit: false }));
   framing.begin(read(0, 1));
   framing.receive(mbapFrame(0, 1, bytes(3, 2, 0, 1)).subarray(0, 9));
   expect(framing.abandon()).toBe(false);
 });
 
 test("an answer followed by a partial frame may be truncated and is not accepted", () => {
-  const framing = withClient(new MbapFraming({ anyUnit: false }));
+  const framing = typedFraming(new MbapFraming({ anyUnit: false }));
   framing.begin(read(0, 2));
   const cut = mbapFrame(0, 1, bytes(3, 4, 0, 1, 0, 2)).subarray(0, 12);
   expect(framing.receive(Uint8Array.from([...cut, ...cut.subarray(0, 5)]))).toBeUndefined();
@@ -121,7 +121,7 @@ test.each([
   ["a length of 1", bytes(0, 0, 0, 0, 0, 1, 1)],
   ["a length beyond any frame", bytes(0, 0, 0, 0, 1, 0, 1)],
 ])("%s ends the connection", (_what, chunk) => {
-  const framing = withClient(new MbapFraming({ anyUnit: false }));
+  const framing = typedFraming(new MbapFraming({ anyUnit: false }));
   framing.begin(read(0, 1));
   expect(() => framing.receive(chunk)).toThrow(expect.objectContaining({ code: "SOURCE_PROTOCOL" }));
 });
@@ -130,11 +130,11 @@ test.each([
 function provoke(requests: number) {
   const random = seeded(seed);
   const device = adversary(mbapFrame, random);
-  let framing = withClient(new MbapFraming({ anyUnit: false }));
+  let framing = typedFraming(new MbapFraming({ anyUnit: false }));
   const wrong: unknown[] = [];
   let right = 0;
   const reopen = () => {
-    framing = withClient(new MbapFraming({ anyUnit: false, firstId: Math.floor(random() * 65_536) }));
+    framing = typedFraming(new MbapFraming({ anyUnit: false, firstId: Math.floor(random() * 65_536) }));
     device.reconnected();
   };
   for (let i = 0; i < requests; i++) {

@@ -1,10 +1,10 @@
-// A framing behind the encoder and decoder of `exchange.ts`: requests in, frames out; bytes in, answers out.
+// A framing with the encoder and decoder that `exchange.ts` uses: it takes requests and returns answers instead of PDUs.
 
 import { type Answer, answerIn, type UnitRequest } from "../../src/source/modbus/config/pdu.ts";
 import { requestEncoder } from "../../src/source/modbus/connection/request-encoder.ts";
 import type { Framing } from "../../src/source/modbus/framing/framing.ts";
 
-export type FramingWithClient = Omit<Framing, "begin" | "receive" | "expire" | "settle"> & {
+export type TypedFraming = Omit<Framing, "begin" | "receive" | "expire" | "settle"> & {
   /** The frame of `request`. */
   begin(request: UnitRequest): Uint8Array;
   receive(chunk: Uint8Array): Answer | undefined;
@@ -12,7 +12,7 @@ export type FramingWithClient = Omit<Framing, "begin" | "receive" | "expire" | "
   settle(): Answer | undefined;
 };
 
-export function withClient(framing: Framing): FramingWithClient {
+export function typedFraming(framing: Framing): TypedFraming {
   const encode = requestEncoder();
   let sent: UnitRequest | undefined;
   const decoded = (pdu: Uint8Array | undefined) => pdu && sent && answerIn(pdu, sent);
