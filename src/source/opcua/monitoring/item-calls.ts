@@ -72,7 +72,6 @@ export function itemCalls(link: Link, subscriptionId: number, limit: number, que
   }
 
   return {
-    queueSize,
     /** Creates items. Omits refused dead bands and triggers, and lengthens queues where the server samples faster. */
     async create(items: readonly Numbered[], signal: AbortSignal) {
       const results = await createPart(items, true, signal);

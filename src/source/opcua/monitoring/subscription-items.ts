@@ -29,6 +29,7 @@ export class SubscriptionItems {
   slowed = 0;
   unfiltered = 0;
   readonly #calls: ReturnType<typeof itemCalls>;
+  readonly #queueSize: (everyMs: number) => number;
   readonly #save: () => Promise<void>;
   readonly #monitored = new Map<number, Monitored>();
   /** Monitored items being created. Their first values may arrive before the server's answer. */
@@ -42,8 +43,8 @@ export class SubscriptionItems {
     const { firstSequence: _f, former: _o, origin: _n, wanted: _w, ...record } = subscription;
     this.subscription = subscription;
     this.record = record;
-    const sizeOf = (everyMs: number) => queueSize(given.options, everyMs, record.publishingMs);
-    this.#calls = itemCalls(given.link, record.id, given.limit, sizeOf);
+    this.#queueSize = (everyMs) => queueSize(given.options, everyMs, record.publishingMs);
+    this.#calls = itemCalls(given.link, record.id, given.limit, this.#queueSize);
     this.#save = save;
   }
 
@@ -168,7 +169,7 @@ export class SubscriptionItems {
     );
   }
 
-  readonly #keyOf = (item: Item) => keyOf(item, this.#calls.queueSize(item.every));
+  readonly #keyOf = (item: Item) => keyOf(item, this.#queueSize(item.every));
 
   #remember(changes?: Partial<SubscriptionRecord>): Promise<void> {
     const items = Array.from(this.#monitored.values(), ({ entry }) => entry);
