@@ -144,6 +144,10 @@ const settingMs = 600_000;
 /** A source that has not run for this long is forgotten. */
 const forgottenUs = 90 * 86_400e6;
 
+/**
+ * Decides when a sign of life is due, and up to when it accounts for each source. `former`: the last one of the previous
+ * agent.
+ */
 export function signOfLife(former: Life | undefined, clock: Clock) {
   const running = new Map<string, () => EpochMicros>();
   let givenAtMs = Number.NEGATIVE_INFINITY;
