@@ -42,15 +42,15 @@ export async function inSlices<T>(work: Steps<T>): Promise<T> {
 /** Calls `work` for each item and lets other tasks run between slices. `weigh`: cost of an item. */
 export async function forEachInSlices<T>(
   items: readonly T[],
-  weigh: (item: T) => number,
-  work: (item: T) => void,
+  weigh: (item: T, at: number) => number,
+  work: (item: T, at: number) => void,
 ): Promise<void> {
   let done = 0;
   // An iterator would allocate an object for each item.
   for (let i = 0; i < items.length; i++) {
     const item = items[i]!;
-    work(item);
-    done += weigh(item);
+    work(item, i);
+    done += weigh(item, i);
     if (done < sliceWork) continue;
     done = 0;
     await setImmediate();

@@ -2,7 +2,7 @@
 import type { InputId } from "../../core/point.ts";
 import type { Logger } from "../../core/runtime.ts";
 import type { Outcome } from "../../core/sink.ts";
-import { forEachInSlices, inSlices, type Steps, stepWork } from "../../lib/flow/in-slices.ts";
+import { forEachInSlices } from "../../lib/flow/in-slices.ts";
 import { rpcErrors } from "../../wire/json-rpc.ts";
 import type { Bisection, Breaker } from "../failures/bisection.ts";
 import type { ParkedInputs, ParkReason } from "../failures/parked-inputs.ts";
@@ -55,15 +55,16 @@ function chosen(parts: QueueColumns, isWanted: InputFilter): QueueColumns {
   );
 }
 
-function* eachPart({ sources, counts }: QueueColumns, work: (queue: SeriesQueue, count: number) => void): Steps<void> {
-  let done = 0;
-  for (let i = 0; i < sources.length; i++) {
-    work(sources[i]!, counts[i]!);
-    done += counts[i]!;
-    if (done < stepWork) continue;
-    yield done;
-    done = 0;
-  }
+/** Calls `work` for each part and lets other tasks run in between. */
+async function forEachPart(
+  { sources, counts }: QueueColumns,
+  work: (queue: SeriesQueue, count: number) => void,
+): Promise<void> {
+  await forEachInSlices(
+    sources,
+    (_, i) => counts[i]!,
+    (queue, i) => work(queue, counts[i]!),
+  );
 }
 
 const restOf = ({ rest }: Probe, input: InputId) => rest.filter((column) => column.input === input);
@@ -97,11 +98,9 @@ export function pointDisposition(parts: PointDispositionParts, breaker: Breaker,
   async function columnsOf(inFlight: InFlightRequest, isWanted: InputFilter): Promise<readonly SubBatchColumn[]> {
     if (inFlight.kind !== "fresh") return inFlight.subBatch.columns.filter(({ input }) => isWanted(input));
     const columns: SubBatchColumn[] = [];
-    await inSlices(
-      eachPart(chosen(inFlight.parts, isWanted), (queue, count) => {
-        columns.push(parts.window.extract(queue, count));
-      }),
-    );
+    await forEachPart(chosen(inFlight.parts, isWanted), (queue, count) => {
+      columns.push(parts.window.extract(queue, count));
+    });
     return merged(columns);
   }
 
@@ -194,13 +193,11 @@ export function pointDisposition(parts: PointDispositionParts, breaker: Breaker,
       let points = 0;
       if (inFlight.kind === "fresh") {
         const parts = isStored ? chosen(inFlight.parts, isStored) : inFlight.parts;
-        await inSlices(
-          eachPart(parts, (queue, count) => {
-            window.settle(queue, count);
-            parked.named(queue.input);
-            points += count;
-          }),
-        );
+        await forEachPart(parts, (queue, count) => {
+          window.settle(queue, count);
+          parked.named(queue.input);
+          points += count;
+        });
         return { points, parts };
       }
       if (inFlight.kind === "suspect") bisection.accepted();

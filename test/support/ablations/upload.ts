@@ -233,7 +233,7 @@ export const uploadAblations: readonly Ablation[] = [
   {
     safeguard: "settling the inputs that a partial answer does not refuse",
     file: "upload/delivery/point-disposition.ts",
-    code: "            window.settle(queue, count);\n            parked.named(queue.input);\n",
+    code: "          window.settle(queue, count);\n          parked.named(queue.input);\n",
     without: "",
     test: upload,
     name: "names wait in the buffer",
