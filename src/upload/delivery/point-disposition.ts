@@ -87,10 +87,7 @@ export function pointDisposition(parts: PointDispositionParts, breaker: Breaker,
       parked.drain(input, reason);
       bisection.add(new SubBatch([column]), []);
     } else if (parked.isFull && !parked.has(input)) return true;
-    else {
-      forget(input, [column]);
-      parkInput(input, "refused", reason);
-    }
+    else parkInput(input, "refused", reason, [column]);
     return false;
   }
 
@@ -104,24 +101,25 @@ export function pointDisposition(parts: PointDispositionParts, breaker: Breaker,
     return merged(columns);
   }
 
-  function parkInput(input: InputId, why: ParkReason, reason: string): void {
-    if (parts.parked.park(input, why, reason)) news.push(input);
-  }
-
-  /** Returns all points of the input to the buffer, since a later one could otherwise arrive before an older one. */
-  function forget(input: InputId, columns: readonly SubBatchColumn[]): void {
+  /**
+   * Parks an input. All of its points leave the window, since a later one could otherwise arrive before an older one.
+   * `columns`: its extracted points, except those in the search for refused ones.
+   */
+  function parkInput(input: InputId, why: ParkReason, reason: string, columns: readonly SubBatchColumn[] = []): void {
     const { window, bisection, parked } = parts;
-    // In the buffer, refused points of their blocks would come again.
-    const kept = (parked.isDistrusted(input) ? lanes : []).flatMap((lane) => window.extractAll(lane, input) ?? []);
-    forgetColumns(input, [...columns, ...bisection.withdraw(input), ...kept]);
+    const queued = parked.isDistrusted(input) ? lanes.flatMap((lane) => window.extractAll(lane, input) ?? []) : [];
+    giveBack(input, [...columns, ...bisection.withdraw(input), ...queued]);
     window.forgetInput(input);
+    if (parked.park(input, why, reason)) news.push(input);
   }
 
-  function forgetColumns(input: InputId, columns: readonly SubBatchColumn[]): void {
+  /** Returns extracted points of an input to the buffer. Those of a distrusted input are kept for its retries. */
+  function giveBack(input: InputId, columns: readonly SubBatchColumn[]): void {
     const { window, parked } = parts;
-    // A block returns only as a whole, so what is kept returns with these columns, which precede it.
-    if (parked.isDistrusted(input)) parked.keep(input, columns);
-    else for (const column of [...columns, ...parked.takeKept(input)]) window.forgetExtracted(column);
+    // These precede what is kept, and a block returns to the buffer only as a whole.
+    const all = [...columns, ...parked.takeKept(input)];
+    if (parked.isDistrusted(input)) parked.keep(merged(all));
+    else for (const column of all) window.forgetExtracted(column);
   }
 
   /** The service accepted points of a parked input. Returns the rest of its lease, to be sent before later points. */
@@ -135,7 +133,7 @@ export function pointDisposition(parts: PointDispositionParts, breaker: Breaker,
 
   function retriedInVain(inFlight: Probe, column: SubBatchColumn, reason: string): void {
     const { parked } = parts;
-    forgetColumns(column.input, [column, ...restOf(inFlight, column.input)]);
+    giveBack(column.input, [column, ...restOf(inFlight, column.input)]);
     parked.triedInVain(column.input, reason);
   }
 
@@ -178,7 +176,6 @@ export function pointDisposition(parts: PointDispositionParts, breaker: Breaker,
   /** Parks an input, because requests with it fail and others succeed. */
   function blame(input: InputId, reason: string): void {
     if (parts.parked.isFull) return;
-    forget(input, []);
     parkInput(input, "refused", reason);
     report(reason);
   }
@@ -240,10 +237,8 @@ export function pointDisposition(parts: PointDispositionParts, breaker: Breaker,
         const own = byInput.get(input) ?? [];
         if (inFlight.kind === "probe") for (const column of own) retriedInVain(inFlight, column, unnamed);
         else if (!parked.leftOut(input) || (parked.isFull && !parked.has(input))) again.push(...own);
-        else if (parks) {
-          forget(input, own);
-          parkInput(input, "unconfirmed", unnamed);
-        } else refused.add(input);
+        else if (parks) parkInput(input, "unconfirmed", unnamed, own);
+        else refused.add(input);
       }
       if (refused.size > 0)
         await Promise.all(
@@ -288,7 +283,6 @@ export function pointDisposition(parts: PointDispositionParts, breaker: Breaker,
       // Further points of a parked input belong to its retry.
       const isRetry = parked.has(input);
       if (!isRetry && ((points > 1 && !isAtFault) || parked.isFull)) return false;
-      forget(input, []);
       parkInput(input, "refused", reason);
       if (isRetry) parked.triedInVain(input, reason);
       return true;

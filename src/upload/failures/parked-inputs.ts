@@ -228,15 +228,9 @@ export function parkedInputs(runtime: Runtime) {
     isDoubtful: (input: InputId): boolean => doubtful.has(input),
     /** Whether points of the input wait while older ones are searched, since two or more were rejected in a row. */
     waits: (input: InputId): boolean => rejectsOf(input) > 1,
-    /** Keeps points of a distrusted input for its retries, before those that are kept already. */
-    keep(input: InputId, columns: readonly SubBatchColumn[]): void {
-      const before = kept.get(input);
-      const [first, ...others] = before ? [...columns, before] : columns;
-      if (first)
-        kept.set(
-          input,
-          others.reduce((all, column) => all.followedBy(column), first),
-        );
+    /** Keeps points of distrusted inputs for their retries, instead of those that are kept already. */
+    keep(columns: readonly SubBatchColumn[]): void {
+      for (const column of columns) kept.set(column.input, column);
     },
     /** Takes the first `most` points that are kept. */
     takeKept(input: InputId, most = Number.POSITIVE_INFINITY): SubBatchColumn[] {
@@ -244,7 +238,7 @@ export function parkedInputs(runtime: Runtime) {
       if (!column) return [];
       if (column.count > most) kept.set(input, column.part(most, column.count));
       else kept.delete(input);
-      return [column.part(0, Math.min(most, column.count))];
+      return [column.part(0, most)];
     },
     /** Takes all points that are kept if they are too many, or if `holdsBack` is true for those of an input. */
     takeAllKept(holdsBack: (column: SubBatchColumn) => boolean): SubBatchColumn[] {

@@ -39,8 +39,8 @@ export const orderAblations: readonly Ablation[] = [
   {
     safeguard: "parking all points of an input",
     file: "upload/delivery/point-disposition.ts",
-    code: "[...columns, ...bisection.withdraw(input), ...kept]",
-    without: "[...columns, ...kept]",
+    code: "[...columns, ...bisection.withdraw(input), ...queued]",
+    without: "[...columns, ...queued]",
     test: model,
   },
   {

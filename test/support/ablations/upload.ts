@@ -225,8 +225,8 @@ export const uploadAblations: readonly Ablation[] = [
   {
     safeguard: "parking a refused input in the buffer",
     file: "upload/delivery/point-disposition.ts",
-    code: '      forget(input, [column]);\n      parkInput(input, "refused", reason);\n',
-    without: "      forget(input, [column]);\n",
+    code: "if (parked.park(input, why, reason)) news.push(input);",
+    without: "void [why, reason, news];",
     test: upload,
     name: "names wait in the buffer",
   },
@@ -422,7 +422,7 @@ export const uploadAblations: readonly Ablation[] = [
   {
     safeguard: "keeping points whose blocks have refused ones",
     file: "upload/delivery/point-disposition.ts",
-    code: "if (parked.isDistrusted(input)) parked.keep(input, columns);\n    else for",
+    code: "if (parked.isDistrusted(input)) parked.keep(merged(all));\n    else for",
     without: "for",
     test: upload,
     name: "a service that refuses everything stops",
