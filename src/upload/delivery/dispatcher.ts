@@ -92,7 +92,7 @@ export class Dispatcher {
     this.#parked = parked;
     const except = () => parked.except;
     this.#prefetcher = new Prefetcher({ reader, window, clock, newsMs: maxLagMs * 2, mostPoints, blockPoints, except });
-    const bisection = new Bisection((input) => parked.isDoubtful(input));
+    const bisection = new Bisection(parked.isDoubtful);
     this.#bisection = bisection;
     const search = new FailureSearch(clock);
     const hasAll = () => this.#prefetcher.hasAll;
@@ -242,11 +242,10 @@ export class Dispatcher {
     await this.#parts.rejects.flush();
     const settled = this.#window.takeSettled();
     if (settled.length > 0) await this.#parts.reader.settle(settled);
-    const released = this.#window.takeReleased();
     // A block returns only as a whole, so kept points would hold back those of other inputs for as long.
     for (const column of this.#parked.takeAllKept((kept) => this.#window.holdsBack(kept)))
       this.#window.forgetExtracted(column);
-    released.push(...this.#window.takeReleased());
+    const released = this.#window.takeReleased();
     if (released.length > 0) this.#parts.reader.release(released);
   }
 }

@@ -436,6 +436,22 @@ export const uploadAblations: readonly Ablation[] = [
     name: "after a lost connection",
   },
   {
+    safeguard: "returning kept points that hold back those of another input",
+    file: "upload/delivery/dispatcher.ts",
+    code: "takeAllKept((kept) => this.#window.holdsBack(kept))",
+    without: "takeAllKept(() => false)",
+    test: "unit/upload/kept-points.test.ts",
+    name: "points of another input",
+  },
+  {
+    safeguard: "limiting the number of kept points",
+    file: "upload/failures/parked-inputs.ts",
+    code: "points <= mostKept && ",
+    without: "",
+    test: "unit/upload/kept-points.test.ts",
+    name: "more than 100,000",
+  },
+  {
     safeguard: "returning late points while points that they may replace return",
     file: "upload/window/window.ts",
     code: "(hasReleased || hasForgotten)",
