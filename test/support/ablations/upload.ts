@@ -428,12 +428,12 @@ export const uploadAblations: readonly Ablation[] = [
     name: "a service that refuses everything stops",
   },
   {
-    safeguard: "returning kept points with the others of their block",
+    safeguard: "keeping the other points of an input when a retry is lost",
     file: "upload/delivery/point-disposition.ts",
     code: "[...columns, ...parked.takeKept(input)]",
     without: "columns",
     test: "unit/upload/kept-points.test.ts",
-    name: "after a lost connection",
+    name: "after retries with some",
   },
   {
     safeguard: "returning kept points that hold back those of another input",

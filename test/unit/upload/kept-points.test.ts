@@ -49,6 +49,23 @@ test("after a lost connection in the search among its points, a distrusted input
   expect(delivery.reader.empty).toBe(true);
 });
 
+test("all points of a distrusted input arrive after retries with some of them were lost", async () => {
+  let singles = 0;
+  let lost = 0;
+  const { send, stored } = openService((values) => {
+    if (singles === 3) return lost++ < 2 ? away : undefined;
+    if (values.length === 1) singles++;
+    return invalid;
+  });
+  await using delivery = await SimulatedDelivery.start(send);
+  delivery.reader.append(points(delivery, 30));
+  await delivery.pass(300, "other");
+
+  expect(lost).toBeGreaterThan(2);
+  expect(stored.size).toBe(27);
+  expect(delivery.reader.empty).toBe(true);
+});
+
 test("kept points do not hold back points of another input in the same block", async () => {
   let isRefused = true;
   const answer = (frame: Frame): Outcome => {
