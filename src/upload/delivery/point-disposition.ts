@@ -270,7 +270,7 @@ export function pointDisposition(parts: PointDispositionParts, breaker: Breaker,
         }
       joinDrained();
     },
-    /** Parks the inputs of a retry or single point; `isAtFault`: also of several points. False: does nothing. */
+    /** Parks the inputs of a retry or of a single point. `isAtFault`: of several points, too. False: it did nothing. */
     park(inFlight: InFlightRequest, reason: string, isAtFault = false): boolean {
       const { parked, parks } = parts;
       if (inFlight.kind === "probe") {

@@ -21,10 +21,9 @@ interface RetryProbesParts {
   readonly random: () => number;
 }
 
-/** Retries parked inputs: many in one request, with few points each. */
 export class RetryProbes {
   readonly #parts: RetryProbesParts;
-  /** Alternates with other requests. */
+  /** Whether the last turn was that of retries, which alternate with other requests. */
   #turn = true;
 
   constructor(parts: RetryProbesParts) {

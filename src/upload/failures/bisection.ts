@@ -13,8 +13,8 @@ interface Suspect {
 
 /**
  * Finds the points that cause a refusal. Each step takes at most two requests. If one half is accepted, the other is
- * split without being sent as a whole. If it is refused, the other is sent before it is split, unless both have points of
- * one input: good points do not wait for the search among bad ones.
+ * split without being sent as a whole. If one half is refused, the other is sent before the refused one is split, so that
+ * good points do not wait for the search among bad ones. Halves with points of one input keep their order.
  */
 export class Bisection {
   /** A stack: the last suspect is next. */

@@ -1,11 +1,18 @@
-// Parked inputs: the service does not accept their points at present. The points stay in the buffer, and each input is
-// retried on its own schedule. Other inputs are not affected.
+// Parked inputs: the service does not accept their points at present. The points wait, and each input is retried on its
+// own schedule. Other inputs are not affected.
+//
+//   parked        points return to the buffer
+//   draining      a retry was accepted in part: bisection decides on its points
+//   distrusted    parked after several rejected points in a row: points that were leased are kept for retries
 import type { EpochMicros, InputId } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import { BackOff } from "../../lib/flow/repeat.ts";
 import type { SubBatchColumn } from "../window/sub-batch.ts";
 
-/** `refused`: error −32021 names the input. `unconfirmed`: answers do not name it. */
+/**
+ * `refused`: the service names the input in error −32021, refuses its points one after the other, or fails on them.
+ * `unconfirmed`: answers omit it.
+ */
 export type ParkReason = "refused" | "unconfirmed";
 
 export interface ParkedInput {
@@ -33,7 +40,7 @@ interface Entry {
   /** In monotonic milliseconds. */
   nextTryAt: number;
   tries: number;
-  /** Bisection decides on its oldest points. After that it is no longer parked. */
+  /** Bisection decides on some of its points. After that it is no longer parked, unless it is distrusted. */
   draining: boolean;
 }
 
@@ -55,9 +62,12 @@ const restMs = 5_000;
 const mostRejectsInARow = 8;
 /** The same where the service names no input. Two bad values in a row are common; each search for one delays others. */
 const mostUnnamedRejects = 3;
-/** Points of distrusted inputs outside the window, of 33 bytes each. */
+/** Points of distrusted inputs that are kept in memory, at 25 bytes each. */
 const mostKept = 100_000;
-/** Pause after a search among points of a parked input, in times of its length. It takes every second request. */
+/**
+ * Pause after the search among points of a distrusted input, as a multiple of its duration. Every second request belongs
+ * to the search.
+ */
 const restShare = 3;
 
 export type ParkedInputs = ReturnType<typeof parkedInputs>;
@@ -68,16 +78,20 @@ export function parkedInputs(runtime: Runtime) {
   const unnamed = new Map<InputId, number>();
   /** Input accepted again after a refusal → number of single points that may be rejected. */
   const proven = new Map<InputId, number>();
-  /** Input → its points that were rejected since one was accepted, in answers that name no input. */
+  /**
+   * Input → number of its points that were rejected since one was accepted, in answers that name no input, and `accepts`
+   * at the first of them.
+   */
   const doubtful = new Map<InputId, { rejects: number; readonly accepts: number }>();
   /** Number of times that an answer accepted an input. */
   let accepts = 0;
-  /** Points of distrusted inputs outside the window. In the buffer, refused ones of their blocks would come again. */
+  /** Points of distrusted inputs. A block returns to the buffer with its rejected points, which would be sent again. */
   const kept = new Map<InputId, SubBatchColumn>();
   /** No retry before this, in monotonic milliseconds. */
   let restUntil = Number.NEGATIVE_INFINITY;
-  /** As `restUntil`, for distrusted inputs, and when the last search among points of one began. */
+  /** As `restUntil`, for distrusted inputs. */
   let aloneUntil = Number.NEGATIVE_INFINITY;
+  /** When the last search among points of a parked input began, in monotonic milliseconds. */
   let searchedSince = Number.NEGATIVE_INFINITY;
   let excepted: readonly InputId[] | undefined;
 
@@ -155,7 +169,7 @@ export function parkedInputs(runtime: Runtime) {
     postpone(input: InputId): void {
       delay(input, undefined, false);
     },
-    /** Bisection decides on the input's oldest points. No others are leased until `join`. */
+    /** Bisection decides on points of the input. No others are leased until `join` or `drained`. */
     drain(input: InputId, reason: string): void {
       park(input, "refused", reason);
       const entry = entries.get(input);
@@ -167,7 +181,7 @@ export function parkedInputs(runtime: Runtime) {
     draining: (): Iterable<InputId> => entries.entries().flatMap(([input, { draining }]) => (draining ? [input] : [])),
     /** The service accepts the input again. Advances two others, which often have the same cause. */
     join,
-    /** Bisection has decided on all points of the input that it had. If all were rejected, it stays parked. */
+    /** Bisection has decided on its points of the input, which stays parked if it is distrusted now. */
     drained(input: InputId): void {
       const entry = entries.get(input);
       if (!entry || !isDistrusted(input)) return join(input);
@@ -219,12 +233,12 @@ export function parkedInputs(runtime: Runtime) {
     rejected(input: InputId): void {
       proven.set(input, (proven.get(input) ?? 0) - 1);
     },
-    /** The same, by an answer that may concern the point alone. Returns whether the input should be parked. */
+    /** The same, by an answer that does not name the input. Returns whether the input should be parked. */
     rejectedUnnamed(input: InputId): boolean {
       doubtful.set(input, { accepts, ...doubtful.get(input), rejects: rejectsOf(input) + 1 });
       return isDistrusted(input) && !entries.has(input);
     },
-    /** Whether the last point of the input that was decided on was rejected. */
+    /** Whether a point of the input was rejected, by an answer that does not name it, and none accepted since. */
     isDoubtful: (input: InputId): boolean => doubtful.has(input),
     /** Whether points of the input wait while older ones are searched, since two or more were rejected in a row. */
     waits: (input: InputId): boolean => rejectsOf(input) > 1,
@@ -248,9 +262,9 @@ export function parkedInputs(runtime: Runtime) {
       kept.clear();
       return columns;
     },
-    /** Whether so many were rejected in a row that the next ones will be, too. */
+    /** Whether so many of its points were rejected in a row that the next ones probably will be, too. */
     isDistrusted,
-    /** Whether the service accepted others meanwhile, so that these refusals are not about the service. */
+    /** Whether the input is distrusted, and others were accepted meanwhile, so that the service is not the cause. */
     isAtFault: (input: InputId): boolean => isDistrusted(input) && accepts > (doubtful.get(input)?.accepts ?? accepts),
     status(): ParkedStatus {
       const now = runtime.clock.monotonic();

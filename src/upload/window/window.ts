@@ -169,7 +169,7 @@ export class Window {
     return this.#blocks.isReturning(input);
   }
 
-  /** Whether one of the extracted points keeps a block open of which others return to the buffer. */
+  /** Whether other points of a block wait for extracted ones of this column to return to the buffer. */
   holdsBack({ blocks }: SubBatchColumn): boolean {
     return this.#blocks.hasForgotten && blocks.some(this.#blocks.isForgotten);
   }
@@ -203,9 +203,9 @@ export class Window {
   }
 
   /**
-   * Blocks to release since the last call. They and those that still return will be leased again behind the present
-   * backlog lane, whose late points may replace some of theirs. In that case the backlog lane is released too, so that
-   * all blocks return in order. To be called before a request is built.
+   * Blocks to release since the last call. They, and those to be released later because of their other points, will be
+   * leased again behind the present backlog lane. If that has late points, which may replace some of theirs, it is
+   * released too, so that all blocks return in order. To be called before a request is built.
    */
   takeReleased(): BlockId[] {
     const { hasReleased, hasForgotten, hasLate } = this.#blocks;
