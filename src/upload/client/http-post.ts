@@ -3,14 +3,16 @@
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { connect, type LookupFunction } from "node:net";
+import type { Readable } from "node:stream";
 import type { Dispatcher } from "undici";
 import { AgentError, reasonOf } from "../../core/errors.ts";
 import type { EpochMicros } from "../../core/point.ts";
 import type { Clock } from "../../core/runtime.ts";
 import type { Secret } from "../../core/secret.ts";
-import type { RequestTurn } from "../../core/sink.ts";
+import type { RequestBody, RequestTurn } from "../../core/sink.ts";
 import { fileProblem } from "../../lib/files/paths.ts";
 import { deadline, isAbort, orAbort } from "../../lib/flow/abort.ts";
+import { eachInSlices } from "../../lib/flow/in-slices.ts";
 import { Addresses, type ConnectionOptions, type Connections, openConnections, type Resolve } from "./connections.ts";
 
 export interface HttpAnswer {
@@ -40,6 +42,18 @@ const patienceMs = 30_000;
 const slowestBytesPerMs = 16;
 /** undici reports a missing proxy password as an error with this text. */
 const proxyRefusal = /\(407\)/;
+
+type Headers = Readonly<Record<string, string>>;
+
+/** A body that is in memory. */
+export function bodyOf(bytes: Uint8Array): RequestBody {
+  return {
+    bytes: bytes.length,
+    *write() {
+      yield bytes;
+    },
+  };
+}
 
 export type HttpPost = Awaited<ReturnType<typeof openHttpPost>>;
 
@@ -72,16 +86,16 @@ export async function openHttpPost(options: HttpPostOptions, clock: Clock) {
     /**
      * Resolves with any status. Does not follow redirects, decompress bodies, or send a request twice. Rejects with
      * `SERVICE_UNREACHABLE` if no complete answer of at most `maxAnswerBytes` arrives in time, with `SERVICE_UNTRUSTED`,
-     * with a `NotSentError`, or with `signal.reason`. `body` must not change before it settles.
+     * with a `NotSentError`, or with `signal.reason`.
      */
     async post(
-      body: Uint8Array,
-      headers: Record<string, string>,
+      body: RequestBody,
+      headers: Headers,
       maxAnswerBytes: number,
       signal: AbortSignal,
       turn?: RequestTurn,
     ): Promise<HttpAnswer> {
-      const withinMs = Math.round(patienceMs + body.length / slowestBytesPerMs);
+      const withinMs = Math.round(patienceMs + body.bytes / slowestBytesPerMs);
       using limit = deadline(
         withinMs,
         signal,
@@ -91,8 +105,8 @@ export async function openHttpPost(options: HttpPostOptions, clock: Clock) {
       if ([...current.sockets].some(({ remoteAddress }) => !addresses.leadTo(remoteAddress))) reconnect();
       const { origin, pathname, search } = target;
       try {
-        const request = { origin, path: pathname + search, method: "POST", headers, body };
-        const answer = exchange(current.dispatcher, request, maxAnswerBytes, limit.signal, turn);
+        const request = { origin, path: pathname + search, method: "POST", headers };
+        const answer = exchange(current.dispatcher, request, body, maxAnswerBytes, limit.signal, turn);
         const answered = await orAbort(answer, limit.signal);
         // Connections that the service closes afterwards have no counts any more.
         traffic?.read();
@@ -123,7 +137,8 @@ export async function openHttpPost(options: HttpPostOptions, clock: Clock) {
 
 function exchange(
   dispatcher: Dispatcher,
-  request: Dispatcher.DispatchOptions,
+  request: Pick<Dispatcher.DispatchOptions, "origin" | "path" | "method"> & { readonly headers: Headers },
+  body: RequestBody,
   maxAnswerBytes: number,
   signal: AbortSignal,
   turn: RequestTurn | undefined,
@@ -132,31 +147,47 @@ function exchange(
     const chunks: Uint8Array[] = [];
     let bytes = 0;
     let answer: Pick<HttpAnswer, "status" | "headers"> | undefined;
-    dispatcher.dispatch(request, {
-      onRequestStart(controller) {
-        const abort = () => controller.abort(signal.reason);
-        if (signal.aborted) abort();
-        // Thrown: `controller.abort` would close the connection, and where connecting takes longer than a turn, no request
-        // would ever start.
-        else if (turn?.start() === false) throw new NotSentError("its turn was over before it was sent");
-        else signal.addEventListener("abort", abort);
+    let isWritten = false;
+    async function* pieces(): AsyncGenerator<Uint8Array, void> {
+      yield* eachInSlices(body.write());
+      isWritten = true;
+    }
+    const headers = { ...request.headers, "content-length": String(body.bytes) };
+    // The types of undici leave out iterables, which it takes according to its documentation. It asks for the next piece
+    // when the socket has taken the last one.
+    const written = pieces() as unknown as Readable;
+    dispatcher.dispatch(
+      { ...request, headers, body: written },
+      {
+        onRequestStart(controller) {
+          const abort = () => controller.abort(signal.reason);
+          if (signal.aborted) abort();
+          // Thrown: `controller.abort` would close the connection, and where connecting takes longer than a turn, no request
+          // would ever start.
+          else if (turn?.start() === false) throw new NotSentError("its turn was over before it was sent");
+          else signal.addEventListener("abort", abort);
+        },
+        onResponseStart(_controller, status, headers) {
+          answer = { status, headers };
+        },
+        onResponseData(controller, chunk) {
+          chunks.push(chunk);
+          bytes += chunk.length;
+          if (bytes > maxAnswerBytes)
+            controller.abort(new AgentError("SERVICE_PROTOCOL", `the answer is larger than ${maxAnswerBytes} bytes`));
+        },
+        onResponseEnd() {
+          if (!answer) return;
+          const whole = answerOf(answer.status, answer.headers, Buffer.concat(chunks));
+          // The connection is closed then, so the rest never arrives.
+          if (whole.ok && !isWritten) reject(new Error("success was answered before the request was sent"));
+          else resolve(whole);
+        },
+        onResponseError(_controller, error) {
+          reject(error);
+        },
       },
-      onResponseStart(_controller, status, headers) {
-        answer = { status, headers };
-      },
-      onResponseData(controller, chunk) {
-        chunks.push(chunk);
-        bytes += chunk.length;
-        if (bytes > maxAnswerBytes)
-          controller.abort(new AgentError("SERVICE_PROTOCOL", `the answer is larger than ${maxAnswerBytes} bytes`));
-      },
-      onResponseEnd() {
-        if (answer) resolve(answerOf(answer.status, answer.headers, Buffer.concat(chunks)));
-      },
-      onResponseError(_controller, error) {
-        reject(error);
-      },
-    });
+    );
   });
 }
 

@@ -11,6 +11,7 @@ import { Packer } from "../../../src/upload/packing/packer.ts";
 import type { Candidates } from "../../../src/upload/packing/shared-times.ts";
 import { Window } from "../../../src/upload/window/window.ts";
 import { frameWritten } from "../../support/insert-contract.ts";
+import { textOf } from "../../support/packing.ts";
 import { runs } from "../../support/property.ts";
 import { seeded } from "../../support/runtime.ts";
 
@@ -47,7 +48,7 @@ const candidatesOf = (window: Window, lane: Lane): Candidates => ({
 /** Sends everything in the window frame by frame, the backlog first. */
 function drain(window: Window, maxBytes: number, options: { maxSeries?: number; urgentBefore?: number } = {}): Sent[] {
   const packer = new Packer();
-  const writer = new FrameWriter(envelope, maxBytes);
+  const writer = new FrameWriter(envelope);
   const sent: Sent[] = [];
   for (;;) {
     const candidates = (lane: Lane) => candidatesOf(window, lane);
@@ -57,7 +58,7 @@ function drain(window: Window, maxBytes: number, options: { maxSeries?: number; 
       finished(packer.plan(candidates("backlog"), limits, candidates("live"))) ??
       finished(packer.plan(candidates("live"), limits));
     if (!plan) return sent;
-    const body = Buffer.from(finished(writer.write(plan, firstRequestId))).toString("utf8");
+    const body = textOf({ write: () => writer.write(plan, firstRequestId) });
     sent.push({ bytes: Buffer.byteLength(body), plan, points: pointsOf(body) });
     for (const { source, count } of plan.parts) window.settle(source, count);
   }
