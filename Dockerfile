@@ -24,5 +24,5 @@ EXPOSE 8421
 STOPSIGNAL SIGTERM
 # /healthz is about the agent itself: a service that cannot be reached is no reason to start it anew.
 HEALTHCHECK --interval=30s --timeout=5s --start-period=30s --retries=3 CMD ["node", "/usr/lib/tagferry/healthcheck.js"]
-ENTRYPOINT ["node", "--max-semi-space-size=4", "--disable-sigusr1", "--disable-proto=delete", "/usr/lib/tagferry/main.js"]
+ENTRYPOINT ["node", "--max-semi-space-size=4", "--max-old-space-size=2000", "--disable-sigusr1", "--disable-proto=delete", "/usr/lib/tagferry/main.js"]
 CMD ["run", "-c", "/etc/tagferry/tagferry.yaml"]

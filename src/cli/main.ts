@@ -1,4 +1,4 @@
-#!/usr/bin/env -S node --max-semi-space-size=4 --disable-sigusr1 --disable-proto=delete
+#!/usr/bin/env -S node --max-semi-space-size=4 --max-old-space-size=2000 --disable-sigusr1 --disable-proto=delete
 // The entry of the program. Only this file may end the process.
 import "../lib/text/no-code-from-text.ts";
 import { enableCompileCache } from "node:module";
