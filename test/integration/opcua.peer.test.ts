@@ -84,7 +84,7 @@ test("values discarded from a full queue without an overflow bit are noticed and
   const stateDir = freshState();
   const options = { security: { mode: "none" }, subscription: { queue: 4, keepAlive: "1s" } };
   await using before = collect(await open(stateDir, options, [node("Count")]));
-  expect(before.source.details?.()).toMatchObject({ weakness: expect.stringContaining("queues throw away") });
+  expect(before.source.details?.()).toMatchObject({ weakness: expect.stringContaining("full queues discard") });
   await eventually(() => before.values(0).length > 0);
   const start = Date.now() / 1_000;
   network.cut();

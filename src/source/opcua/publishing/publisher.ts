@@ -142,7 +142,7 @@ export function openPublisher(options: PublisherOptions) {
     const keepAlive = !message.notificationData?.length;
     const found = tracker.arrived({ sequenceNumber, keepAlive, available: availableSequenceNumbers ?? [] });
     if (found.beyond) {
-      log.error({ subscription: id }, "more notifications are missing than can be asked for");
+      log.error({ subscription: id }, "more notifications are missing than may be requested at once");
       lost(id);
     }
     await missing.fetch(id, found.missing, signal, found.lags);

@@ -84,7 +84,7 @@ export function overflowWeakness({ manufacturer, uri, version }: ServerFacts["pr
   // open62541 sets the overflow bit since 1.0 (its issue 1505).
   const oldOpen62541 = uri.includes("open62541") && /^v?0\./.test(version);
   if (!asyncua && !oldOpen62541) return undefined;
-  return "does not tell what its queues throw away: a queue that comes full counts as one that was too short";
+  return "does not mark the values that full queues discard, so each full queue counts as an overflow";
 }
 
 /** ServerState (OPC 10000-5, 12.6). */

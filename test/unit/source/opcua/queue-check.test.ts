@@ -24,9 +24,9 @@ test("an overflow bit is conclusive, and a full queue counts only at servers tha
 
 test("servers that never set the overflow bit are recognised by their product", () => {
   const product = { name: "", uri: "", manufacturer: "", version: "" };
-  expect(overflowWeakness({ ...product, manufacturer: "FreeOpcUa", version: "1.0pre" })).toMatch("throw away");
+  expect(overflowWeakness({ ...product, manufacturer: "FreeOpcUa", version: "1.0pre" })).toMatch("full queues discard");
   const open62541 = { ...product, uri: "http://open62541.org" };
-  expect(overflowWeakness({ ...open62541, version: "0.3.1" })).toMatch("throw away");
+  expect(overflowWeakness({ ...open62541, version: "0.3.1" })).toMatch("full queues discard");
   expect(overflowWeakness({ ...open62541, version: "1.3.5" })).toBeUndefined();
   expect(overflowWeakness({ ...product, name: "NodeOPCUA-Server" })).toBeUndefined();
 });
