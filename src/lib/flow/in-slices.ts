@@ -39,18 +39,6 @@ export async function inSlices<T>(work: Steps<T>): Promise<T> {
   }
 }
 
-/** The results among the steps of `work`, as they come. Lets other tasks run between slices. */
-export async function* eachInSlices<T>(work: Iterable<number | T>): AsyncGenerator<T, void> {
-  let done = 0;
-  for (const step of work) {
-    if (typeof step !== "number") yield step;
-    else if ((done += step) >= sliceWork) {
-      done = 0;
-      await setImmediate();
-    }
-  }
-}
-
 /** Calls `work` for each item and lets other tasks run between slices. `weigh`: cost of an item. */
 export async function forEachInSlices<T>(
   items: readonly T[],

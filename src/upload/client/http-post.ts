@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { connect, type LookupFunction } from "node:net";
 import type { Readable } from "node:stream";
+import { setImmediate } from "node:timers/promises";
 import type { Dispatcher } from "undici";
 import { AgentError, reasonOf } from "../../core/errors.ts";
 import type { EpochMicros } from "../../core/point.ts";
@@ -12,7 +13,7 @@ import type { Secret } from "../../core/secret.ts";
 import type { RequestBody, RequestTurn } from "../../core/sink.ts";
 import { fileProblem } from "../../lib/files/paths.ts";
 import { deadline, isAbort, orAbort } from "../../lib/flow/abort.ts";
-import { eachInSlices } from "../../lib/flow/in-slices.ts";
+import { sliceWork } from "../../lib/flow/in-slices.ts";
 import { Addresses, type ConnectionOptions, type Connections, openConnections, type Resolve } from "./connections.ts";
 
 export interface HttpAnswer {
@@ -40,6 +41,8 @@ export class NotSentError extends Error {}
 const patienceMs = 30_000;
 /** Slowest uplink for which a request is awaited, in bytes per millisecond: 16 kB/s. */
 const slowestBytesPerMs = 16;
+/** A last piece of at most this size is taken at once by any socket. */
+const mostTaken = 8_192;
 /** undici reports a missing proxy password as an error with this text. */
 const proxyRefusal = /\(407\)/;
 
@@ -148,16 +151,33 @@ function exchange(
     let bytes = 0;
     let answer: Pick<HttpAnswer, "status" | "headers"> | undefined;
     let isWritten = false;
+    let isOver = false;
+    const isSettled = () => isOver || signal.aborted;
+    /** Ends once the request is settled, because its points may change then. */
     async function* pieces(): AsyncGenerator<Uint8Array, void> {
-      yield* eachInSlices(body.write());
-      isWritten = true;
+      let [work, begun] = [0, 0];
+      for (const step of body.write()) {
+        if (typeof step === "number" && (work += step) < sliceWork) continue;
+        const piece = typeof step === "number" ? undefined : step;
+        work = 0;
+        // Reads an early answer first. If the server has closed the connection after it, writing would fail and lose it.
+        // Twice, because sockets are not read between an event of a socket and the first one.
+        for (let turns = 0; turns < 2 && !(piece && begun === 0); turns++) await setImmediate();
+        if (isSettled()) return;
+        if (!piece) continue;
+        begun += piece.length;
+        // A TLS socket may report a large piece as taken after the answer to it, so the answer needs one more byte.
+        const last = begun === body.bytes && piece.length > mostTaken ? 1 : 0;
+        yield piece.subarray(0, piece.length - last);
+        if (last > 0) yield piece.subarray(-last);
+        if (isSettled()) return;
+      }
+      isWritten = begun === body.bytes;
     }
     const headers = { ...request.headers, "content-length": String(body.bytes) };
-    // The types of undici leave out iterables, which it takes according to its documentation. It asks for the next piece
-    // when the socket has taken the last one.
-    const written = pieces() as unknown as Readable;
+    // The types of undici leave out iterables. It asks for the next piece when the socket has taken the last one.
     dispatcher.dispatch(
-      { ...request, headers, body: written },
+      { ...request, headers, body: pieces() as unknown as Readable },
       {
         onRequestStart(controller) {
           const abort = () => controller.abort(signal.reason);
@@ -177,6 +197,7 @@ function exchange(
             controller.abort(new AgentError("SERVICE_PROTOCOL", `the answer is larger than ${maxAnswerBytes} bytes`));
         },
         onResponseEnd() {
+          isOver = true;
           if (!answer) return;
           const whole = answerOf(answer.status, answer.headers, Buffer.concat(chunks));
           // The connection is closed then, so the rest never arrives.
@@ -184,6 +205,7 @@ function exchange(
           else resolve(whole);
         },
         onResponseError(_controller, error) {
+          isOver = true;
           reject(error);
         },
       },

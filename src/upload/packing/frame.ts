@@ -133,7 +133,7 @@ export class FrameWriter {
     this.#envelope = envelope;
   }
 
-  /** As `RequestBody.write`. Throws where it goes on after a later call, which has the same buffer. */
+  /** As `RequestBody.write`. Throws after a later call, which uses the same buffer, and if points of the plan change. */
   *write(plan: FramePlan, id: number): Generator<number | Uint8Array, void> {
     const call = ++this.#calls;
     const { times, columns } = plan;
@@ -161,6 +161,7 @@ export class FrameWriter {
       for (let from = 0; from < column.count; ) {
         const to = Math.min(column.count, from + stepWork);
         const next = isFull ? this.#writeValues(from, to) : this.#writeSparse(times, from, to);
+        if (next === from && !this.#isFull) throw new RangeError(`the points of ${source.input} have changed`);
         unyielded += next - from;
         from = next;
         if (this.#isFull) yield* this.#piece(call);
@@ -282,10 +283,7 @@ export class FrameWriter {
     const most = Math.min(count, Math.ceil((pieceBytes - at) / nullBytes));
     let left = most * nullBytes;
     if (left <= 40) for (let i = 0; i < left; i++) bytes[at++] = nullText[i]!;
-    else
-      for (; left > 0; left -= nullText.length) {
-        at += nullText.copy(bytes, at, 0, Math.min(left, nullText.length));
-      }
+    else for (; left > 0; left -= nullText.length) at += nullText.copy(bytes, at, 0, Math.min(left, nullText.length));
     this.#at = at;
     return most;
   }

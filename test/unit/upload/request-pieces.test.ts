@@ -6,13 +6,16 @@ import { createServer as createTlsServer } from "node:https";
 import { type AddressInfo, Socket } from "node:net";
 import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
+import { Worker } from "node:worker_threads";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Series } from "../../../src/core/block.ts";
 import type { InputId } from "../../../src/core/point.ts";
 import type { RequestBody } from "../../../src/core/sink.ts";
+import { sliceWork } from "../../../src/lib/flow/in-slices.ts";
 import { openHttpPost } from "../../../src/upload/client/http-post.ts";
 import { FrameWriter, firstRequestId } from "../../../src/upload/packing/frame.ts";
+import { eventually } from "../../support/eventually.ts";
 import { frameWritten } from "../../support/insert-contract.ts";
 import { packingEnvelope, planOf, textOf, windowOf } from "../../support/packing.ts";
 import { runs } from "../../support/property.ts";
@@ -77,6 +80,20 @@ test("a request that is still being written when the next one begins writes no f
   const whole = textOf({ write: () => writer.write(plan, firstRequestId) });
   expect(whole).toHaveLength(plan.bytes);
   expect(() => [...first]).toThrow("another request is being written");
+});
+
+test("the text of a request whose points change meanwhile ends with an error", () => {
+  const series = sparse(1, 60_000, 4);
+  const window = windowOf(series);
+  const plan = planOf(window, 16 * 2 ** 20);
+  if (!plan) throw new Error("nothing is planned");
+  const text = new FrameWriter(packingEnvelope).write(plan, firstRequestId);
+  while (typeof text.next().value === "number");
+  for (const { source, count } of plan.parts) window.settle(source, count);
+  expect(() => {
+    // Without an end it would yield for ever.
+    for (let i = 0; i < 10_000 && text.next().done !== true; i++);
+  }).toThrow(RangeError);
 });
 
 const pieceBytes = 300_000;
@@ -147,3 +164,101 @@ test("success that is answered before the request is sent is no success, and a r
   });
   expect(await peer.post.post(reused(), {}, 100, signal)).toMatchObject({ status: 413, text: "early" });
 });
+
+test.for([
+  ["at once", 0],
+  ["when it takes no more", 500],
+] as const)("a request that is answered %s is written no further, since its points may change", async ([, turns]) => {
+  await using peer = await peerOf("http", async (_, response) => {
+    for (let i = 0; i < turns; i++) await setImmediate();
+    response.writeHead(400).end("early");
+  });
+  const buffer = Buffer.alloc(pieceBytes);
+  let steps = 0;
+  let isClosed = false;
+  const body: RequestBody = {
+    bytes: pieceBytes * pieces,
+    *write() {
+      try {
+        for (let i = 0; i < pieces; i++) {
+          steps++;
+          yield buffer;
+        }
+      } finally {
+        isClosed = true;
+      }
+    },
+  };
+  expect(await peer.post.post(body, {}, 100, signal)).toMatchObject({ status: 400 });
+  const begun = steps;
+  expect(begun).toBeLessThan(pieces);
+  await eventually(() => isClosed);
+  expect(steps).toBe(begun);
+});
+
+/** A peer on another thread, so that it answers while this one works. `onRequest`: body of a function. */
+async function peerBeside(protocol: "http" | "https", onRequest: string) {
+  const code = `
+    const { parentPort, workerData } = require("node:worker_threads");
+    const { protocol, certified } = workerData;
+    const onRequest = (request, response) => { ${onRequest} };
+    const server = require("node:" + protocol).createServer(certified, onRequest);
+    server.listen(0, "127.0.0.1", () => parentPort.postMessage(server.address().port));`;
+  const worker = new Worker(code, { eval: true, workerData: { protocol, certified } });
+  const port = await new Promise<number>((resolve) => worker.once("message", resolve));
+  const url = `${protocol}://127.0.0.1:${port}/rpc`;
+  const post = await openHttpPost({ url, caFile: fixture("ca.pem"), connections: 1 }, new ManualClock());
+  return {
+    post,
+    async [Symbol.asyncDispose]() {
+      await post[Symbol.asyncDispose]();
+      await worker.terminate();
+    },
+  };
+}
+
+/** Keeps this thread busy long enough for a peer on another one to answer. */
+function occupy(): void {
+  const since = performance.now();
+  while (performance.now() - since < 20);
+}
+
+test("success is accepted where a TLS socket reports the last piece as sent only after the answer", async () => {
+  await using peer = await peerBeside("https", `request.resume().on("end", () => response.end("stored"));`);
+  // More than a TLS socket takes before it asks to wait, and little enough for the kernel to take it at once.
+  const buffer = Buffer.alloc(20_000);
+  const body: RequestBody = {
+    bytes: buffer.length * 2,
+    *write() {
+      for (let i = 0; i < 2; i++) {
+        yield sliceWork;
+        process.nextTick(occupy);
+        yield buffer;
+      }
+    },
+  };
+  for (let i = 0; i < 10; i++)
+    expect(await peer.post.post(body, {}, 100, signal)).toMatchObject({ status: 200, text: "stored" });
+});
+
+test.for(["http", "https"] as const)(
+  "over %s most refusals are read although the connection is reset behind them",
+  async (protocol) => {
+    const refuse = `response.writeHead(413, { connection: "close" }).end("early", () => request.socket.destroy());`;
+    await using peer = await peerBeside(protocol, refuse);
+    const buffer = Buffer.alloc(pieceBytes);
+    const body: RequestBody = {
+      bytes: pieceBytes * pieces,
+      *write() {
+        for (let i = 0; i < pieces; i++) {
+          if (i > 0) occupy();
+          yield buffer;
+        }
+      },
+    };
+    const answers = [];
+    for (let i = 0; i < 10; i++) answers.push(await peer.post.post(body, {}, 100, signal).catch(() => undefined));
+    // A connection that is reset while a piece is written loses the answer all the same.
+    expect(answers.filter((answer) => answer?.status === 413).length).toBeGreaterThan(5);
+  },
+);
