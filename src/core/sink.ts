@@ -1,21 +1,10 @@
 import type { InputId, SignalId } from "./point.ts";
 
-/** The text of a request, which is written while it is sent, so that it never is in memory as a whole. */
-export interface RequestBody {
-  /** Size of all pieces together. */
-  readonly bytes: number;
-  /**
-   * Writes the same text at each call, in UTF-8. Yields the cost of each step, as `Steps` do, and pieces of the text, each
-   * valid until the next one is asked for.
-   */
-  write(): Generator<number | Uint8Array, void>;
-}
-
 export interface Frame {
   /** `id` of the JSON-RPC request in `body`. */
   readonly id: number;
-  /** The whole JSON-RPC request. Can be written until `send` resolves. */
-  readonly body: RequestBody;
+  /** The whole JSON-RPC request in UTF-8. May be a view of a reused buffer, unchanged until `send` resolves. */
+  readonly body: Uint8Array;
   readonly points: number;
   readonly inputs: readonly InputId[];
 }

@@ -353,7 +353,7 @@ test.runIf(has.earlyAnswers)("F23: 413 before the body is read halves the reques
   const most = 300_000;
   service.atHead = (incoming, response) => {
     if (Number(incoming.headers["content-length"]) <= most) return false;
-    response.writeHead(413).end();
+    response.writeHead(413, { connection: "close" }).end();
     return true;
   };
   await using upload = await uploading({ url: service.url, speed: 500 });

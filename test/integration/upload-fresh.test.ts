@@ -1,7 +1,6 @@
 // Polled tags while a backlog drains, from the buffer on disk. The newest values are stored with the next request, and
 // fresh points take very little of the capacity.
 // Time advances only while the uploader waits, so that a slow machine does not matter.
-
 import { expect, test } from "vitest";
 import { openDiskBuffer } from "../../src/buffer/disk/disk-buffer.ts";
 import { bufferOptions } from "../../src/buffer/disk/options.ts";
@@ -12,7 +11,6 @@ import { serviceOptions } from "../../src/upload/client/options.ts";
 import { openCatalog } from "../../src/upload/signals/catalog.ts";
 import { openUploader } from "../../src/upload/uploader.ts";
 import { formatTimestamp } from "../../src/wire/timestamp.ts";
-import { textOf } from "../support/packing.ts";
 import { testRuntime } from "../support/runtime.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { uploadIntegration } from "../support/uploading.ts";
@@ -83,9 +81,9 @@ test.for([
     const sink = {
       async send({ body }: Frame): Promise<Outcome> {
         requests++;
-        bytes += body.bytes;
+        bytes += body.length;
         // the uploader wrote it
-        const { times, series } = (JSON.parse(textOf(body)) as Request).params.data;
+        const { times, series } = (JSON.parse(Buffer.from(body).toString("utf8")) as Request).params.data;
         const rows = times.map((text) => fresh.find((poll) => poll.text === text));
         for (const values of Object.values(series)) {
           for (const [i, value] of values.entries()) {

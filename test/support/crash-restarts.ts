@@ -1,10 +1,8 @@
 // Kills and restarts an agent repeatedly with a service that answers in every possible way. Returns what both observed.
-
 import { expect } from "vitest";
 import { Block, type BlockId } from "../../src/core/block.ts";
 import type { InputId } from "../../src/core/point.ts";
 import type { Frame, Outcome } from "../../src/core/sink.ts";
-import { textOf } from "./packing.ts";
 import { ManualClock, seeded } from "./runtime.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 import { bornUploader, DurableBlocks } from "./upload-world.ts";
@@ -52,8 +50,8 @@ class MoodyService {
 
   async send({ body }: Frame): Promise<Outcome> {
     this.starts.push(this.#clock.monotonic());
-    this.sizes.push(body.bytes);
-    const text = textOf(body);
+    this.sizes.push(body.length);
+    const text = Buffer.from(body).toString("utf8");
     const late = this.#random() < 0.5;
     const waitMs = this.#random() * 900;
     const decided = this.#decide(text);

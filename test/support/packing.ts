@@ -2,7 +2,6 @@
 import { Block, type BlockId, type Series } from "../../src/core/block.ts";
 import type { Lane } from "../../src/core/buffer.ts";
 import type { InputId } from "../../src/core/point.ts";
-import type { RequestBody } from "../../src/core/sink.ts";
 import type { Steps } from "../../src/lib/flow/in-slices.ts";
 import { Envelope, type PackedPlan } from "../../src/upload/packing/frame.ts";
 import { Packer } from "../../src/upload/packing/packer.ts";
@@ -19,13 +18,6 @@ export function finished<T>(work: Steps<T>): T {
     const step = work.next();
     if (step.done) return step.value;
   }
-}
-
-/** The text of a request. */
-export function textOf(body: Pick<RequestBody, "write">): string {
-  let text = "";
-  for (const step of body.write()) if (typeof step !== "number") text += Buffer.from(step).toString("utf8");
-  return text;
 }
 
 /** Points of `input` that left the window, in order of arrival. */

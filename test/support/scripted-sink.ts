@@ -1,10 +1,8 @@
 // A simulated service for the dispatcher, without a network: it stores by input and time, the last write wins, and it
 // answers by a script.
-
 import type { InputId, SignalId } from "../../src/core/point.ts";
 import type { Clock } from "../../src/core/runtime.ts";
 import type { Frame, Outcome, Sink } from "../../src/core/sink.ts";
-import { textOf } from "./packing.ts";
 
 /** The answer to one request. Inputs are bits of a mask, by their index in `SinkWorld.inputs`. */
 export type Answer =
@@ -69,14 +67,14 @@ export class SinkWorld {
   #answer(frame: Frame): Outcome {
     this.requests++;
     // FrameWriter wrote it
-    const { data } = (JSON.parse(textOf(frame.body)) as { params: { data: Data } }).params;
+    const { data } = (JSON.parse(Buffer.from(frame.body).toString()) as { params: { data: Data } }).params;
     if (this.isUnmounted !== false)
       return {
         kind: "unavailable",
         cause: new Error("the service is away"),
         isServerError: this.isUnmounted === "answering",
       };
-    if (frame.body.bytes > this.mostBytes) return { kind: "tooLarge" };
+    if (frame.body.length > this.mostBytes) return { kind: "tooLarge" };
     if (this.fails && hasValue(data, failingFrom))
       return { kind: "unavailable", cause: new Error("HTTP 500"), isServerError: true };
     const answer = this.#next();

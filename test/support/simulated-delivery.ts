@@ -56,7 +56,7 @@ export class SimulatedDelivery implements AsyncDisposable {
             const { inputs, points, body } = frame;
             const second = clock.monotonic() / 1_000;
             const outcome = await answer(frame);
-            this.requests.push({ second, inputs: [...inputs], points, bytes: body.bytes, outcome: outcome.kind });
+            this.requests.push({ second, inputs: [...inputs], points, bytes: body.length, outcome: outcome.kind });
             return outcome;
           },
           ...(connects && { connects: async () => connects() }),

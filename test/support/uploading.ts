@@ -52,8 +52,8 @@ function departuresTo(url: string, clock: Clock): { readonly seen: Departure[]; 
   const { origin } = new URL(url);
   const seen: Departure[] = [];
   const note = (message: unknown) => {
-    const { request } = message as { request: { origin: string; contentLength: number } }; // as undici documents the channel
-    if (request.origin === origin) seen.push({ at: clock.monotonic(), bytes: request.contentLength });
+    const { request } = message as { request: { origin: string; body: Uint8Array } }; // as undici documents the channel
+    if (request.origin === origin) seen.push({ at: clock.monotonic(), bytes: request.body.length });
   };
   subscribe(channel, note);
   return { seen, end: () => void unsubscribe(channel, note) };

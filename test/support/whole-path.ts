@@ -19,7 +19,7 @@ import { FrameWriter } from "../../src/upload/packing/frame.ts";
 import { folder, inProcess } from "./disk-store.ts";
 import { rule } from "./mapping.ts";
 import { failure, MemoryDisk } from "./memory-disk.ts";
-import { packingEnvelope, planOf, textOf, windowOf } from "./packing.ts";
+import { finished, packingEnvelope, planOf, windowOf } from "./packing.ts";
 import { runs } from "./property.ts";
 import { batchesOf, batchRules, batchStep, restOf } from "./reading-batches.ts";
 import { ManualClock, testRuntime } from "./runtime.ts";
@@ -149,10 +149,10 @@ async function allOf(buffer: PointBuffer): Promise<(readonly Series[])[]> {
 
 function framesOf(series: readonly Series[]): string[] {
   const window = windowOf(series);
-  const writer = new FrameWriter(packingEnvelope);
+  const writer = new FrameWriter(packingEnvelope, 2 ** 16);
   const frames: string[] = [];
   for (let plan = planOf(window, 2 ** 16); plan; plan = planOf(window, 2 ** 16)) {
-    frames.push(textOf({ write: () => writer.write(plan, 1_000_000_000 + frames.length) }));
+    frames.push(Buffer.from(finished(writer.write(plan, 1_000_000_000 + frames.length))).toString("latin1"));
     for (const { source, count } of plan.parts) window.settle(source, count);
   }
   return frames;

@@ -6,7 +6,7 @@ import { AgentError, reasonOf, remedyOf } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import { isAbort } from "../../lib/flow/abort.ts";
 import { BackOff } from "../../lib/flow/repeat.ts";
-import { bodyOf, openHttpPost } from "../../upload/client/http-post.ts";
+import { openHttpPost } from "../../upload/client/http-post.ts";
 import type { LogLines } from "../log/log.ts";
 import type { MetricSamples, MetricsRegistry } from "../process/metrics.ts";
 
@@ -83,7 +83,7 @@ export async function startOtlpExport(parts: ExporterParts, runtime: Runtime): P
     const compressed = await compress(JSON.stringify(body));
     const all = { ...headers, "content-type": "application/json", "content-encoding": "gzip" };
     try {
-      const { status, text } = await posts[signal].post(bodyOf(compressed), all, mostAnswerBytes, stop);
+      const { status, text } = await posts[signal].post(compressed, all, mostAnswerBytes, stop);
       if (status >= 200 && status <= 299) {
         const rejected = /"rejected(?:DataPoints|LogRecords)":\s*"?([1-9]\d*)/.exec(text)?.[1];
         if (rejected === undefined) rejecting.delete(signal);

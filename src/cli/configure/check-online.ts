@@ -14,7 +14,6 @@ import type { ConfigFault, DeviceCheck, SourceCheck } from "../../core/source.ts
 import { formatByteSize } from "../../lib/values/byte-size.ts";
 import { Converter } from "../../mapping/convert.ts";
 import { InputOwners } from "../../mapping/input-owners.ts";
-import { bodyOf } from "../../upload/client/http-post.ts";
 import { serviceFailure } from "../../upload/client/method-caller.ts";
 import { Pacer } from "../../upload/client/pacer.ts";
 import { answerBytes } from "../../upload/client/rpc-client.ts";
@@ -154,9 +153,7 @@ async function reachService(config: Config, runtime: Runtime, signal: AbortSigna
   const { client, turns } = opened;
   const inputs = service.apiVersion === "1.1" ? "signalsByInput" : "inputs";
   const params = { integration: service.integration, [inputs]: {}, createOnly: true };
-  const body = bodyOf(
-    Buffer.from(JSON.stringify({ jsonrpc: "2.0", method: "integration.saveSignals", id: 1, params })),
-  );
+  const body = Buffer.from(JSON.stringify({ jsonrpc: "2.0", method: "integration.saveSignals", id: 1, params }));
   const call = () => client.call({ id: 1, body, maxAnswerBytes: answerBytes }, signal);
   const pacer = new Pacer(runtime.clock, 1, turns?.of("integration.saveSignals"));
   let verdict = turns ? await pacer.run(call, signal) : await call();

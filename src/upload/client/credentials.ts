@@ -11,7 +11,7 @@ import { readStateFile } from "../../lib/files/state-file.ts";
 import { orAbort } from "../../lib/flow/abort.ts";
 import { BackOff } from "../../lib/flow/repeat.ts";
 import type { NetworkBytes } from "./connections.ts";
-import { bodyOf, type HttpPost, type HttpPostOptions, openHttpPost } from "./http-post.ts";
+import { type HttpPost, type HttpPostOptions, openHttpPost } from "./http-post.ts";
 import type { ServiceOptions } from "./options.ts";
 
 export interface Credentials extends AsyncDisposable {
@@ -147,7 +147,7 @@ export async function clientCredentials(options: ClientCredentialsOptions, runti
     const issuedAt = runtime.clock.now() / 1_000;
     const post = await postTo(url);
     const headers = { "content-type": "application/x-www-form-urlencoded", accept: "application/json" };
-    const body = bodyOf(Buffer.from(form.toString(), "utf8"));
+    const body = Buffer.from(form.toString(), "utf8");
     const answer = await post.post(body, headers, mostAnswerBytes, new AbortController().signal);
     if (!answer.ok) {
       const refused = answer.status >= 300 && answer.status < 500 && answer.status !== 408 && answer.status !== 429;

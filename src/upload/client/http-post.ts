@@ -3,17 +3,14 @@
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { connect, type LookupFunction } from "node:net";
-import type { Readable } from "node:stream";
-import { setImmediate } from "node:timers/promises";
 import type { Dispatcher } from "undici";
 import { AgentError, reasonOf } from "../../core/errors.ts";
 import type { EpochMicros } from "../../core/point.ts";
 import type { Clock } from "../../core/runtime.ts";
 import type { Secret } from "../../core/secret.ts";
-import type { RequestBody, RequestTurn } from "../../core/sink.ts";
+import type { RequestTurn } from "../../core/sink.ts";
 import { fileProblem } from "../../lib/files/paths.ts";
 import { deadline, isAbort, orAbort } from "../../lib/flow/abort.ts";
-import { sliceWork } from "../../lib/flow/in-slices.ts";
 import { Addresses, type ConnectionOptions, type Connections, openConnections, type Resolve } from "./connections.ts";
 
 export interface HttpAnswer {
@@ -41,22 +38,8 @@ export class NotSentError extends Error {}
 const patienceMs = 30_000;
 /** Slowest uplink for which a request is awaited, in bytes per millisecond: 16 kB/s. */
 const slowestBytesPerMs = 16;
-/** A last piece of at most this size is taken at once by any socket. */
-const mostTaken = 8_192;
 /** undici reports a missing proxy password as an error with this text. */
 const proxyRefusal = /\(407\)/;
-
-type Headers = Readonly<Record<string, string>>;
-
-/** A body that is in memory. */
-export function bodyOf(bytes: Uint8Array): RequestBody {
-  return {
-    bytes: bytes.length,
-    *write() {
-      yield bytes;
-    },
-  };
-}
 
 export type HttpPost = Awaited<ReturnType<typeof openHttpPost>>;
 
@@ -89,16 +72,16 @@ export async function openHttpPost(options: HttpPostOptions, clock: Clock) {
     /**
      * Resolves with any status. Does not follow redirects, decompress bodies, or send a request twice. Rejects with
      * `SERVICE_UNREACHABLE` if no complete answer of at most `maxAnswerBytes` arrives in time, with `SERVICE_UNTRUSTED`,
-     * with a `NotSentError`, or with `signal.reason`.
+     * with a `NotSentError`, or with `signal.reason`. `body` must not change before it settles.
      */
     async post(
-      body: RequestBody,
-      headers: Headers,
+      body: Uint8Array,
+      headers: Record<string, string>,
       maxAnswerBytes: number,
       signal: AbortSignal,
       turn?: RequestTurn,
     ): Promise<HttpAnswer> {
-      const withinMs = Math.round(patienceMs + body.bytes / slowestBytesPerMs);
+      const withinMs = Math.round(patienceMs + body.length / slowestBytesPerMs);
       using limit = deadline(
         withinMs,
         signal,
@@ -108,8 +91,8 @@ export async function openHttpPost(options: HttpPostOptions, clock: Clock) {
       if ([...current.sockets].some(({ remoteAddress }) => !addresses.leadTo(remoteAddress))) reconnect();
       const { origin, pathname, search } = target;
       try {
-        const request = { origin, path: pathname + search, method: "POST", headers };
-        const answer = exchange(current.dispatcher, request, body, maxAnswerBytes, limit.signal, turn);
+        const request = { origin, path: pathname + search, method: "POST", headers, body };
+        const answer = exchange(current.dispatcher, request, maxAnswerBytes, limit.signal, turn);
         const answered = await orAbort(answer, limit.signal);
         // Connections that the service closes afterwards have no counts any more.
         traffic?.read();
@@ -140,8 +123,7 @@ export async function openHttpPost(options: HttpPostOptions, clock: Clock) {
 
 function exchange(
   dispatcher: Dispatcher,
-  request: Pick<Dispatcher.DispatchOptions, "origin" | "path" | "method"> & { readonly headers: Headers },
-  body: RequestBody,
+  request: Dispatcher.DispatchOptions,
   maxAnswerBytes: number,
   signal: AbortSignal,
   turn: RequestTurn | undefined,
@@ -150,66 +132,31 @@ function exchange(
     const chunks: Uint8Array[] = [];
     let bytes = 0;
     let answer: Pick<HttpAnswer, "status" | "headers"> | undefined;
-    let isWritten = false;
-    let isOver = false;
-    const isSettled = () => isOver || signal.aborted;
-    /** Ends once the request is settled, because its points may change then. */
-    async function* pieces(): AsyncGenerator<Uint8Array, void> {
-      let [work, begun] = [0, 0];
-      for (const step of body.write()) {
-        if (typeof step === "number" && (work += step) < sliceWork) continue;
-        const piece = typeof step === "number" ? undefined : step;
-        work = 0;
-        // Reads an early answer first. If the server has closed the connection after it, writing would fail and lose it.
-        // Twice, because sockets are not read between an event of a socket and the first one.
-        for (let turns = 0; turns < 2 && !(piece && begun === 0); turns++) await setImmediate();
-        if (isSettled()) return;
-        if (!piece) continue;
-        begun += piece.length;
-        // A TLS socket may report a large piece as taken after the answer to it, so the answer needs one more byte.
-        const last = begun === body.bytes && piece.length > mostTaken ? 1 : 0;
-        yield piece.subarray(0, piece.length - last);
-        if (last > 0) yield piece.subarray(-last);
-        if (isSettled()) return;
-      }
-      isWritten = begun === body.bytes;
-    }
-    const headers = { ...request.headers, "content-length": String(body.bytes) };
-    // The types of undici leave out iterables. It asks for the next piece when the socket has taken the last one.
-    dispatcher.dispatch(
-      { ...request, headers, body: pieces() as unknown as Readable },
-      {
-        onRequestStart(controller) {
-          const abort = () => controller.abort(signal.reason);
-          if (signal.aborted) abort();
-          // Thrown: `controller.abort` would close the connection, and where connecting takes longer than a turn, no request
-          // would ever start.
-          else if (turn?.start() === false) throw new NotSentError("its turn was over before it was sent");
-          else signal.addEventListener("abort", abort);
-        },
-        onResponseStart(_controller, status, headers) {
-          answer = { status, headers };
-        },
-        onResponseData(controller, chunk) {
-          chunks.push(chunk);
-          bytes += chunk.length;
-          if (bytes > maxAnswerBytes)
-            controller.abort(new AgentError("SERVICE_PROTOCOL", `the answer is larger than ${maxAnswerBytes} bytes`));
-        },
-        onResponseEnd() {
-          isOver = true;
-          if (!answer) return;
-          const whole = answerOf(answer.status, answer.headers, Buffer.concat(chunks));
-          // The connection is closed then, so the rest never arrives.
-          if (whole.ok && !isWritten) reject(new Error("success was answered before the request was sent"));
-          else resolve(whole);
-        },
-        onResponseError(_controller, error) {
-          isOver = true;
-          reject(error);
-        },
+    dispatcher.dispatch(request, {
+      onRequestStart(controller) {
+        const abort = () => controller.abort(signal.reason);
+        if (signal.aborted) abort();
+        // Thrown: `controller.abort` would close the connection, and where connecting takes longer than a turn, no request
+        // would ever start.
+        else if (turn?.start() === false) throw new NotSentError("its turn was over before it was sent");
+        else signal.addEventListener("abort", abort);
       },
-    );
+      onResponseStart(_controller, status, headers) {
+        answer = { status, headers };
+      },
+      onResponseData(controller, chunk) {
+        chunks.push(chunk);
+        bytes += chunk.length;
+        if (bytes > maxAnswerBytes)
+          controller.abort(new AgentError("SERVICE_PROTOCOL", `the answer is larger than ${maxAnswerBytes} bytes`));
+      },
+      onResponseEnd() {
+        if (answer) resolve(answerOf(answer.status, answer.headers, Buffer.concat(chunks)));
+      },
+      onResponseError(_controller, error) {
+        reject(error);
+      },
+    });
   });
 }
 

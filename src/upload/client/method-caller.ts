@@ -5,7 +5,6 @@ import type { Runtime } from "../../core/runtime.ts";
 import type { RequestGate } from "../../core/sink.ts";
 import { type ApiVersion, type Method, requestLimits, wireName } from "../../wire/method.ts";
 import type { ItemSaveView, SignalSaveView } from "../../wire/signal-view.ts";
-import { bodyOf } from "./http-post.ts";
 import type { ServiceOptions } from "./options.ts";
 import { Pacer, type TurnFolder } from "./pacer.ts";
 import type { CallOutcome, RpcClient } from "./rpc-client.ts";
@@ -67,7 +66,7 @@ export class MethodCaller {
   ): Promise<z.output<Result>> {
     const { options, client, maxAnswerBytes } = this.#parts;
     const { url } = options;
-    const body = bodyOf(this.body(method, params));
+    const body = this.body(method, params);
     const call = { id: this.#id, body, maxAnswerBytes, apiVersion: this.version };
     for (let left = patience; ; left--) {
       const verdict = await this.#pacerOf(method).run((turn) => client.call({ ...call, turn }, signal), signal);

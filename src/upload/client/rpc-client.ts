@@ -1,7 +1,7 @@
 // Calls the service, and interprets the answers.
 import { AgentError, isAgentError, reasonOf } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
-import type { Outcome, RequestBody, RequestTurn } from "../../core/sink.ts";
+import type { Outcome, RequestTurn } from "../../core/sink.ts";
 import { type RpcErrorObject, rpcErrors, rpcResponse } from "../../wire/json-rpc.ts";
 import { type ApiVersion, versionHeader } from "../../wire/method.ts";
 import type { NetworkBytes, Resolve } from "./connections.ts";
@@ -11,7 +11,7 @@ import type { ServiceOptions } from "./options.ts";
 
 export interface Call {
   readonly id: number;
-  readonly body: RequestBody;
+  readonly body: Uint8Array;
   /** Longer answers are rejected. */
   readonly maxAnswerBytes: number;
   /** Undefined: the configured version. */
@@ -89,7 +89,7 @@ export async function openRpcClient(parts: RpcClientParts, runtime: Runtime) {
       let answer: HttpAnswer;
       let isBegun = false;
       const start = () => (isBegun = turn?.start() !== false);
-      const isLong = body.bytes > mostUncutBytes;
+      const isLong = body.length > mostUncutBytes;
       try {
         authorization = await credentials.authorization(signal);
         const headers = {

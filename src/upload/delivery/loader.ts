@@ -73,7 +73,7 @@ export function loader(parts: LoaderParts) {
   /** Inputs whose points wait until those in the search for refused points are decided on. */
   let searched = none;
   const envelope = new Envelope(parts.integration);
-  const writer = new FrameWriter(envelope);
+  const writer = new FrameWriter(envelope, parts.limit.most);
 
   /** Whether the backlog has points that are no news. What is new may be backlog for a moment where there is much. */
   function hasOld(): boolean {
@@ -144,7 +144,7 @@ export function loader(parts: LoaderParts) {
       liveNext = false;
     }
     const since = leasedAt(plan.parts.sources, "live");
-    return { kind: "fresh", frame: frameOf(plan), parts: plan.parts, since };
+    return { kind: "fresh", frame: await write(plan), parts: plan.parts, since };
   }
 
   async function suspect(): Promise<InFlightRequest | undefined> {
@@ -152,15 +152,15 @@ export function loader(parts: LoaderParts) {
     for (let subBatch = bisection.next(); subBatch; subBatch = bisection.next()) {
       const plan = await inSlices(subBatch.plan(envelope.bytes));
       if (plan.bytes <= parts.limit.maxBytes || subBatch.points === 1)
-        return { kind: "suspect", frame: frameOf(plan), subBatch };
+        return { kind: "suspect", frame: await write(plan), subBatch };
       bisection.split();
     }
     return undefined;
   }
 
-  function frameOf(plan: FramePlan): Frame {
+  async function write(plan: FramePlan): Promise<Frame> {
     const id = nextId++;
-    const body = { bytes: plan.bytes, write: () => writer.write(plan, id) };
+    const body = await inSlices(writer.write(plan, id));
     const { sources } = plan.columns;
     for (let i = 0; i < sources.length; i++) inputs.add(sources[i]!.input);
     return { id, body, points: plan.points, inputs: inputs.take() };
@@ -208,7 +208,7 @@ export function loader(parts: LoaderParts) {
     get livePoints(): number {
       return lastLive;
     },
-    /** Undefined: no request may be sent now. The body can be written until the next call. */
+    /** Undefined: no request may be sent now. The body is valid until the next call. */
     async next(): Promise<InFlightRequest | undefined> {
       const { window, bisection, clock } = parts;
       const now = clock.monotonic();
@@ -236,7 +236,7 @@ export function loader(parts: LoaderParts) {
     async probe(subBatch: SubBatch, rest: readonly SubBatchColumn[]): Promise<InFlightRequest | undefined> {
       const plan = await inSlices(subBatch.plan(envelope.bytes));
       if (plan.bytes > parts.limit.maxBytes && subBatch.points > 1) return undefined;
-      return { kind: "probe", frame: frameOf(plan), subBatch, rest };
+      return { kind: "probe", frame: await write(plan), subBatch, rest };
     },
   };
 }

@@ -71,7 +71,7 @@ export function outcomeHandler(parts: OutcomeHandlerParts, runtime: Runtime) {
   const unconfirmedOff = new BackOff({ minMs: 60_000, maxMs: 300_000, random });
 
   async function accepted(inFlight: InFlightRequest): Promise<void> {
-    const bytes = inFlight.frame.body.bytes;
+    const bytes = inFlight.frame.body.length;
     const settled = await disposition.settle(inFlight);
     disposition.joinDrained();
     const since = inFlight.kind === "fresh" ? inFlight.since : undefined;
@@ -107,7 +107,7 @@ export function outcomeHandler(parts: OutcomeHandlerParts, runtime: Runtime) {
     await disposition.leaveOut(inFlight, (input) => stored.has(input) || reasons.has(input));
     const reason = outcome.refused[0]?.reason ?? unnamed;
     disposition.report(reason);
-    if (settled.points > 0) await recovered(settled, inFlight.frame.body.bytes, undefined);
+    if (settled.points > 0) await recovered(settled, inFlight.frame.body.length, undefined);
     if (breaker.open) return hold(`${breaker.cause}: ${reason}`);
     if (parts.parked.isFull) return hold(`the service refuses too many inputs: ${reason}`);
     if (settled.points > 0) return onward;
@@ -158,8 +158,8 @@ export function outcomeHandler(parts: OutcomeHandlerParts, runtime: Runtime) {
       return isParked ? onward : held;
     }
     // A retry that is too large, although larger requests are accepted, does not lower the limit.
-    const isSize = kind !== "probe" || !limit.isProven(frame.body.bytes);
-    if (isSize && !limit.least) await limit.tooLarge(frame.body.bytes);
+    const isSize = kind !== "probe" || !limit.isProven(frame.body.length);
+    if (isSize && !limit.least) await limit.tooLarge(frame.body.length);
     if (kind === "suspect") bisection.split();
     if (kind === "probe") disposition.park(inFlight, "requests that carry it are found too large");
     return onward;
@@ -192,7 +192,7 @@ export function outcomeHandler(parts: OutcomeHandlerParts, runtime: Runtime) {
     const parkedOne = retryAfterMs === undefined ? onward : { waitMs, again: undefined };
     // Where a proxy or a slow line ends long requests, the same one would never arrive.
     if (isCut && inFlight.kind === "fresh" && ++cuts >= mostCuts) {
-      await parts.limit.tooLarge(inFlight.frame.body.bytes);
+      await parts.limit.tooLarge(inFlight.frame.body.length);
       trouble(inFlight, state, message, waitMs, cause);
       return { waitMs, again: undefined };
     }

@@ -6,7 +6,7 @@
 // A frame is a matrix of times and series. Each distinct time takes its text and 3 bytes, each series its Input ID and
 // 5 bytes. Each cell takes its text and 1 byte, each null 5 bytes. The last element of each list has no comma.
 import type { InputId } from "../../core/point.ts";
-import { stepWork } from "../../lib/flow/in-slices.ts";
+import { type Steps, stepWork } from "../../lib/flow/in-slices.ts";
 import { TimeWriter, textLength, writeNumber } from "../series/number-text.ts";
 import { Columns } from "../series/point-memory.ts";
 import type { SeriesQueue } from "../series/series-queue.ts";
@@ -106,164 +106,119 @@ const timeWork = 4;
 const timesPerStep = stepWork / timeWork;
 /** Cost of a column in addition to its cells, in points. */
 const columnWork = 20;
-/**
- * Least size of a piece but the last. Larger than what a socket takes before it asks to wait, so that it has taken a piece
- * by the time it asks for the next one.
- */
-const pieceBytes = 2 ** 18;
-/** More than the longest text between two checks of the size: an Input ID and a value. */
-const spareBytes = 1_024;
+/** Size below which memory touched by larger frames is not released. */
+const smallFrame = 2 ** 20;
+/** Ratio of the largest earlier frame to the current one above which memory is released. */
+const muchSmaller = 8;
 const nullText = Buffer.from("null,".repeat(4_096), "latin1");
 
-/** Encodes planned frames piece by piece into a reused buffer. */
+/** Encodes planned frames into a reused buffer. */
 export class FrameWriter {
   readonly #envelope: Envelope;
   readonly #column = new Columns();
   readonly #times = new TimeWriter();
   /** Row of the next cell of a column that does not have all rows. */
   #row = 0;
-  readonly #bytes: Buffer = Buffer.allocUnsafeSlow(pieceBytes + spareBytes);
-  /** End of the present piece. */
-  #at = 0;
-  /** Bytes of the pieces before. */
-  #before = 0;
-  #calls = 0;
+  #bytes: Buffer;
+  /** Bytes of `#bytes` that were written at least once. */
+  #touched = 0;
 
-  constructor(envelope: Envelope) {
+  /** `maxBytes` only reserves address space; memory is touched on use. */
+  constructor(envelope: Envelope, maxBytes: number) {
     this.#envelope = envelope;
+    this.#bytes = Buffer.allocUnsafeSlow(maxBytes);
   }
 
-  /** As `RequestBody.write`. Throws after a later call, which uses the same buffer, and if points of the plan change. */
-  *write(plan: FramePlan, id: number): Generator<number | Uint8Array, void> {
-    const call = ++this.#calls;
+  /** Returns a view of the buffer that is valid until the next call. */
+  *write(plan: FramePlan, id: number): Steps<Uint8Array> {
+    this.#fit(plan.bytes);
+    const bytes = this.#bytes;
     const { times, columns } = plan;
     const column = this.#column;
-    this.#before = 0;
-    this.#at = this.#bytes.write(this.#envelope.head(id), 0, "latin1");
-    for (let from = 0; from < times.length; ) {
-      const next = this.#writeTimes(times, from, Math.min(times.length, from + timesPerStep));
-      yield (next - from) * timeWork;
-      from = next;
-      if (this.#isFull) yield* this.#piece(call);
+    let at = bytes.write(this.#envelope.head(id), 0, "latin1");
+    for (let from = 0; from < times.length; from += timesPerStep) {
+      const to = Math.min(times.length, from + timesPerStep);
+      at = this.#writeTimes(bytes, at, times, from, to);
+      yield (to - from) * timeWork;
     }
-    this.#replaceLast(this.#envelope.between);
+    at += bytes.write(this.#envelope.between, at - 1, "latin1") - 1;
     let unyielded = 0;
     for (let i = 0; i < columns.length; i++) {
-      if (this.#isFull) yield* this.#piece(call);
       const source = columns.sources[i]!;
       const count = columns.counts[i]!;
-      this.#begin(source.input);
+      bytes[at++] = quote;
+      at += bytes.write(source.input, at, "latin1");
+      bytes[at++] = quote;
+      bytes[at++] = colon;
+      bytes[at++] = open;
       const isAscending = source.read(count, column, count === times.length ? "values" : "points");
       if (!isAscending) yield* column.sort();
       // The column has as many distinct times as the frame has rows, so they are equal.
       const isFull = column.count === times.length;
       this.#row = 0;
-      for (let from = 0; from < column.count; ) {
+      for (let from = 0; from < column.count; from += stepWork) {
         const to = Math.min(column.count, from + stepWork);
-        const next = isFull ? this.#writeValues(from, to) : this.#writeSparse(times, from, to);
-        if (next === from && !this.#isFull) throw new RangeError(`the points of ${source.input} have changed`);
-        unyielded += next - from;
-        from = next;
-        if (this.#isFull) yield* this.#piece(call);
+        at = isFull ? this.#writeValues(bytes, at, from, to) : this.#writeSparse(bytes, at, times, from, to);
+        unyielded += to - from;
         if (unyielded < stepWork) continue;
         yield unyielded;
         unyielded = 0;
       }
-      while (!isFull && this.#row < times.length) {
-        this.#row += this.#writeNulls(times.length - this.#row);
-        if (this.#isFull) yield* this.#piece(call);
-      }
+      if (!isFull) at = writeNulls(bytes, at, times.length - this.#row);
       unyielded += times.length - column.count + columnWork;
-      this.#end();
+      bytes[at - 1] = close;
+      bytes[at++] = comma;
     }
     yield unyielded;
-    this.#replaceLast(this.#envelope.tail);
-    const bytes = this.#before + this.#at;
-    if (bytes !== plan.bytes) throw new RangeError(`frame of ${bytes} bytes was planned with ${plan.bytes}`);
-    yield this.#bytes.subarray(0, this.#at);
+    at += bytes.write(this.#envelope.tail, at - 1, "latin1") - 1;
+    if (at !== plan.bytes) throw new RangeError(`frame of ${at} bytes was planned with ${plan.bytes}`);
+    return bytes.subarray(0, at);
   }
 
-  get #isFull(): boolean {
-    return this.#at >= pieceBytes;
+  /** Replaces the buffer after a burst. A socket may still use the old one, so it is left to the collector. */
+  #fit(bytes: number): void {
+    const shrinks = this.#touched > Math.max(smallFrame, bytes * muchSmaller);
+    if (shrinks || bytes > this.#bytes.length) {
+      this.#bytes = Buffer.allocUnsafeSlow(Math.max(bytes, this.#bytes.length));
+      this.#touched = 0;
+    }
+    this.#touched = Math.max(this.#touched, bytes);
   }
 
-  /** Yields what is written, except the last byte, which may be replaced. */
-  *#piece(call: number): Generator<Uint8Array, void> {
-    const last = this.#at - 1;
-    yield this.#bytes.subarray(0, last);
-    if (call !== this.#calls) throw new Error("another request is being written");
-    this.#bytes[0] = this.#bytes[last]!;
-    this.#before += last;
-    this.#at = 1;
-  }
-
-  #replaceLast(text: string): void {
-    this.#at += this.#bytes.write(text, this.#at - 1, "latin1") - 1;
-  }
-
-  #begin(input: InputId): void {
-    const bytes = this.#bytes;
-    let at = this.#at;
-    bytes[at++] = quote;
-    at += bytes.write(input, at, "latin1");
-    bytes[at++] = quote;
-    bytes[at++] = colon;
-    bytes[at++] = open;
-    this.#at = at;
-  }
-
-  #end(): void {
-    this.#bytes[this.#at - 1] = close;
-    this.#bytes[this.#at++] = comma;
-  }
-
-  /** Returns the index of the first time that is not written. The same applies to values. */
-  #writeTimes(times: Float64Array, from: number, to: number): number {
-    const bytes = this.#bytes;
-    let at = this.#at;
-    let i = from;
-    for (; i < to && at < pieceBytes; i++) {
+  #writeTimes(bytes: Buffer, start: number, times: Float64Array, from: number, to: number): number {
+    let at = start;
+    for (let i = from; i < to; i++) {
       bytes[at++] = quote;
       at = this.#times.write(bytes, at, times[i]!);
       bytes[at++] = quote;
       bytes[at++] = comma;
     }
-    this.#at = at;
-    return i;
+    return at;
   }
 
-  #writeValues(from: number, to: number): number {
-    const bytes = this.#bytes;
+  #writeValues(bytes: Buffer, start: number, from: number, to: number): number {
     const { values, forms } = this.#column;
-    let at = this.#at;
-    let i = from;
-    for (; i < to && at < pieceBytes; i++) {
+    let at = start;
+    for (let i = from; i < to; i++) {
       const form = forms[i]!;
       writeNumber(bytes, at, values[i]!, form);
       at += textLength(form);
       bytes[at++] = comma;
     }
-    this.#at = at;
-    return i;
+    return at;
   }
 
   /** Writes the values to their rows, with nulls in between. Moves `#row` past the last one. */
-  #writeSparse(rows: Float64Array, from: number, to: number): number {
-    const bytes = this.#bytes;
+  #writeSparse(bytes: Buffer, start: number, rows: Float64Array, from: number, to: number): number {
     const { times, values, forms } = this.#column;
-    let at = this.#at;
+    let at = start;
     let row = this.#row;
-    let i = from;
-    for (; i < to && at < pieceBytes; i++) {
+    for (let i = from; i < to; i++) {
       const time = times[i]!;
       if (rows[row] !== time) {
         const begun = row;
         while (rows[row]! < time) row++;
-        this.#at = at;
-        const written = this.#writeNulls(row - begun);
-        at = this.#at;
-        row = begun + written;
-        if (rows[row] !== time) break; // The piece is full.
+        at = writeNulls(bytes, at, row - begun);
       }
       const form = forms[i]!;
       writeNumber(bytes, at, values[i]!, form);
@@ -272,21 +227,24 @@ export class FrameWriter {
       row++;
     }
     this.#row = row;
-    this.#at = at;
-    return i;
+    return at;
   }
+}
 
-  /** Writes as many of `count` nulls as fill the piece. Returns how many. */
-  #writeNulls(count: number): number {
-    const bytes = this.#bytes;
-    let at = this.#at;
-    const most = Math.min(count, Math.ceil((pieceBytes - at) / nullBytes));
-    let left = most * nullBytes;
-    if (left <= 40) for (let i = 0; i < left; i++) bytes[at++] = nullText[i]!;
-    else for (; left > 0; left -= nullText.length) at += nullText.copy(bytes, at, 0, Math.min(left, nullText.length));
-    this.#at = at;
-    return most;
+function writeNulls(bytes: Buffer, start: number, count: number): number {
+  let at = start;
+  let left = count * 5;
+  if (left <= 40) {
+    for (let i = 0; i < left; i++) bytes[at++] = nullText[i]!;
+    return at;
   }
+  while (left > 0) {
+    const length = Math.min(left, nullText.length);
+    nullText.copy(bytes, at, 0, length);
+    at += length;
+    left -= length;
+  }
+  return at;
 }
 
 const quote = 34;

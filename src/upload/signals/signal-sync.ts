@@ -5,7 +5,6 @@ import { checkGridMs, type Runtime } from "../../core/runtime.ts";
 import { inSlices, type Steps } from "../../lib/flow/in-slices.ts";
 import { BackOff } from "../../lib/flow/repeat.ts";
 import { signalSaveView } from "../../wire/signal-view.ts";
-import { bodyOf } from "../client/http-post.ts";
 import { inputsMember, saveViewIn } from "../client/method-caller.ts";
 import type { ServiceOptions } from "../client/options.ts";
 import type { Pacer } from "../client/pacer.ts";
@@ -96,7 +95,7 @@ export class SignalSync {
     if (this.#suspects.length === 0) this.#refusals = 0;
     const batch = this.#suspects.pop() ?? (await inSlices(this.#nextBatch()));
     if (batch.length === 0) return pollMs;
-    const body = bodyOf(Buffer.from(this.#body(batch.map(({ json }) => json).join(",")), "utf8"));
+    const body = Buffer.from(this.#body(batch.map(({ json }) => json).join(",")), "utf8");
     const maxAnswerBytes = batch.reduce((bytes, { input }) => bytes + input.length + summaryBytes, answerBytes);
     const call = { id: this.#nextId++, body, maxAnswerBytes };
     const verdict = await pacer.run((turn) => this.#parts.call({ ...call, turn }, grace), signal);

@@ -86,7 +86,7 @@ class Counter implements Sink {
   async send(frame: Frame): Promise<Outcome> {
     this.requests++;
     this.points += frame.points;
-    this.bytes += frame.body.bytes;
+    this.bytes += frame.body.length;
     return { kind: "accepted", signals: new Map() };
   }
   async [Symbol.asyncDispose](): Promise<void> {}

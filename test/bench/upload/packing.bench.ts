@@ -2,7 +2,7 @@
 // medians. Run: node test/bench/upload/packing.bench.ts
 import { Block, type BlockId } from "../../../src/core/block.ts";
 import type { InputId } from "../../../src/core/point.ts";
-import { sliceWork } from "../../../src/lib/flow/in-slices.ts";
+import { type Steps, sliceWork } from "../../../src/lib/flow/in-slices.ts";
 import { Envelope, FrameWriter, firstRequestId, type PackedPlan } from "../../../src/upload/packing/frame.ts";
 import { Packer } from "../../../src/upload/packing/packer.ts";
 import { Window } from "../../../src/upload/window/window.ts";
@@ -72,14 +72,14 @@ const cpu = () => {
 };
 
 /** Runs all steps. Returns the longest slice between two yields to the event loop as well. */
-function timed<T>(work: Generator<number | Uint8Array, T>): { value: T; ms: number; sliceMs: number } {
+function timed<T>(work: Steps<T>): { value: T; ms: number; sliceMs: number } {
   const begun = cpu();
   let sliceMs = 0;
   let before = begun;
   let done = 0;
   for (;;) {
     const step = work.next();
-    if (step.done !== true && (done += typeof step.value === "number" ? step.value : 0) < sliceWork) continue;
+    if (step.done !== true && (done += step.value) < sliceWork) continue;
     done = 0;
     const after = cpu();
     sliceMs = Math.max(sliceMs, after - before);
@@ -104,7 +104,7 @@ for (const { name, time, tags, ticks } of workloads) {
     window.add("live", Block.of(tick as BlockId, series), tick);
   }
   const packer = new Packer();
-  const writer = new FrameWriter(envelope);
+  const writer = new FrameWriter(envelope, maxBytes);
   const build = (): Built | undefined => {
     const candidates = { queues: window.filled("live"), since: () => 0 };
     const limits = { maxBytes, envelopeBytes: envelope.bytes, maxSeries: 20_000, urgentBefore: -1 };

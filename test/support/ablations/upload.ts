@@ -8,61 +8,12 @@ const parked = "unit/upload/parked-points.test.ts";
 const rejects = "unit/upload/rejects.test.ts";
 const bisection = "unit/upload/bisection.test.ts";
 const alwaysRefused = "unit/upload/always-refused.test.ts";
-const pieces = "unit/upload/request-pieces.test.ts";
 const pacer = "unit/upload/pacer.test.ts";
 const upload = "integration/upload.test.ts";
 const forbidden = "integration/upload-forbidden.test.ts";
 const interval = "unit/upload/interval.test.ts";
 
 export const uploadAblations: readonly Ablation[] = [
-  {
-    safeguard: "writing no piece of a request over one that a socket may still hold",
-    file: "upload/packing/frame.ts",
-    code: "const pieceBytes = 2 ** 18;",
-    without: "const pieceBytes = 2 ** 12;",
-    test: pieces,
-    name: "a socket asks to wait",
-  },
-  {
-    safeguard: "ending the text of a request where the next one has its buffer",
-    file: "upload/packing/frame.ts",
-    code: "if (call !== this.#calls) throw",
-    without: "if (call < 0) throw",
-    test: pieces,
-    name: "writes no further",
-  },
-  {
-    safeguard: "writing no more of a request that is answered",
-    file: "upload/client/http-post.ts",
-    code: "const isSettled = () => isOver || signal.aborted;",
-    without: "const isSettled = () => bytes < 0;",
-    test: pieces,
-    name: "written no further",
-  },
-  {
-    safeguard: "reading an answer before the next piece is written",
-    file: "upload/client/http-post.ts",
-    code: "turns < 2 &&",
-    without: "turns < 0 &&",
-    test: pieces,
-    name: "most refusals",
-  },
-  {
-    safeguard: "ending the text of a request whose points change",
-    file: "upload/packing/frame.ts",
-    code: "if (next === from && !this.#isFull) throw",
-    without: "if (next === from && !this.#isFull) yield 0;\n        if (from < 0) throw",
-    test: pieces,
-    name: "whose points change",
-  },
-  {
-    safeguard: "taking no success for a request that was not sent as a whole",
-    file: "upload/client/http-post.ts",
-    code: "if (whole.ok && !isWritten)",
-    without: "if (bytes < 0)",
-    test: pieces,
-    name: "success that is answered before",
-  },
   {
     safeguard: "sending new points together with a short backlog",
     file: "upload/delivery/dispatcher.ts",
@@ -315,7 +266,7 @@ export const uploadAblations: readonly Ablation[] = [
   {
     safeguard: "sending smaller requests after one that was too large",
     file: "upload/delivery/outcome-handler.ts",
-    code: "await limit.tooLarge(frame.body.bytes);",
+    code: "await limit.tooLarge(frame.body.length);",
     without: "limit.forget();",
     test: upload,
     name: "after a service found",

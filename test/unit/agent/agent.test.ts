@@ -1,5 +1,4 @@
 // How the parts of the agent start and stop together.
-
 import { expect, test } from "vitest";
 import { openAgent } from "../../../src/agent/agent.ts";
 import { openDiskBuffer } from "../../../src/buffer/disk/disk-buffer.ts";
@@ -11,7 +10,6 @@ import { orAbort } from "../../../src/lib/flow/abort.ts";
 import { systemClock } from "../../../src/lib/time/clock.ts";
 import { head, load, withPassword } from "../../support/config.ts";
 import { eventually } from "../../support/eventually.ts";
-import { textOf } from "../../support/packing.ts";
 import { testRuntime } from "../../support/runtime.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
@@ -271,7 +269,7 @@ function acceptingSink(): Sink & { readonly bodies: string } {
       return bodies;
     },
     async send({ body }) {
-      bodies += textOf(body);
+      bodies += Buffer.from(body).toString("utf8");
       return { kind: "accepted", signals: new Map() };
     },
     async [Symbol.asyncDispose]() {},

@@ -1,9 +1,7 @@
 // Tags whose values the service refuses without naming them, among good ones: what arrives, and when.
-
 import { expect, test } from "vitest";
 import type { InputId } from "../../../src/core/point.ts";
 import type { Frame, Outcome } from "../../../src/core/sink.ts";
-import { textOf } from "../../support/packing.ts";
 import { SimulatedDelivery, storesOthers } from "../../support/simulated-delivery.ts";
 
 const good = Array.from({ length: 20 }, (_, i) => `tag${i}`);
@@ -14,7 +12,7 @@ function openService(isBad: (input: InputId, second: number) => boolean) {
   /** Input and time of each stored value. */
   const stored = new Set<string>();
   const answer = (frame: Frame): Outcome => {
-    const { data } = JSON.parse(textOf(frame.body)).params;
+    const { data } = JSON.parse(Buffer.from(frame.body).toString("utf8")).params;
     const points: [InputId, string][] = frame.inputs.flatMap((input) =>
       data.times.flatMap((time: string, i: number) => (data.series[input][i] === null ? [] : [[input, time]])),
     );

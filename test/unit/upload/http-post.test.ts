@@ -3,12 +3,12 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
 import { Secret } from "../../../src/core/secret.ts";
-import { bodyOf, NotSentError, openHttpPost } from "../../../src/upload/client/http-post.ts";
+import { NotSentError, openHttpPost } from "../../../src/upload/client/http-post.ts";
 import { eventually } from "../../support/eventually.ts";
 import { ManualClock } from "../../support/runtime.ts";
 
 const { signal } = new AbortController();
-const body = bodyOf(Buffer.from("{}"));
+const body = Buffer.from("{}");
 
 /** Answers the requests with these in turn, each after its body has arrived. */
 class Peer implements AsyncDisposable {

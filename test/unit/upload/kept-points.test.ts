@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { InputId } from "../../../src/core/point.ts";
 import type { Frame, Outcome } from "../../../src/core/sink.ts";
 import { parkedInputs } from "../../../src/upload/failures/parked-inputs.ts";
-import { extractedColumn, textOf } from "../../support/packing.ts";
+import { extractedColumn } from "../../support/packing.ts";
 import { testRuntime } from "../../support/runtime.ts";
 import { SimulatedDelivery, storesOthers } from "../../support/simulated-delivery.ts";
 
@@ -17,7 +17,7 @@ const stores = storesOthers(() => false);
 function openService(answer: (values: readonly number[]) => Outcome | undefined) {
   const stored = new Set<number>();
   const send = (frame: Frame): Outcome => {
-    const { data } = JSON.parse(textOf(frame.body)).params;
+    const { data } = JSON.parse(Buffer.from(frame.body).toString("utf8")).params;
     const all: readonly (number | null)[] = data.series[input] ?? [];
     const values = all.filter((value) => value !== null);
     const outcome = (values.length > 0 ? answer(values) : undefined) ?? stores(frame);

@@ -11,7 +11,6 @@ import { Packer } from "../../../src/upload/packing/packer.ts";
 import type { Candidates } from "../../../src/upload/packing/shared-times.ts";
 import { Window } from "../../../src/upload/window/window.ts";
 import { frameWritten } from "../../support/insert-contract.ts";
-import { textOf } from "../../support/packing.ts";
 import { runs } from "../../support/property.ts";
 import { seeded } from "../../support/runtime.ts";
 
@@ -48,7 +47,7 @@ const candidatesOf = (window: Window, lane: Lane): Candidates => ({
 /** Sends everything in the window frame by frame, the backlog first. */
 function drain(window: Window, maxBytes: number, options: { maxSeries?: number; urgentBefore?: number } = {}): Sent[] {
   const packer = new Packer();
-  const writer = new FrameWriter(envelope);
+  const writer = new FrameWriter(envelope, maxBytes);
   const sent: Sent[] = [];
   for (;;) {
     const candidates = (lane: Lane) => candidatesOf(window, lane);
@@ -58,7 +57,7 @@ function drain(window: Window, maxBytes: number, options: { maxSeries?: number; 
       finished(packer.plan(candidates("backlog"), limits, candidates("live"))) ??
       finished(packer.plan(candidates("live"), limits));
     if (!plan) return sent;
-    const body = textOf({ write: () => writer.write(plan, firstRequestId) });
+    const body = Buffer.from(finished(writer.write(plan, firstRequestId))).toString("utf8");
     sent.push({ bytes: Buffer.byteLength(body), plan, points: pointsOf(body) });
     for (const { source, count } of plan.parts) window.settle(source, count);
   }

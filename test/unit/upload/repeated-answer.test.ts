@@ -4,7 +4,6 @@ import type { InputId, SignalId } from "../../../src/core/point.ts";
 import type { Outcome } from "../../../src/core/sink.ts";
 import { systemClock } from "../../../src/lib/time/clock.ts";
 import { openCredentials } from "../../../src/upload/client/credentials.ts";
-import { bodyOf } from "../../../src/upload/client/http-post.ts";
 import { serviceOptions } from "../../../src/upload/client/options.ts";
 import { openRpcClient } from "../../../src/upload/client/rpc-client.ts";
 import { serviceSink } from "../../../src/upload/client/service-sink.ts";
@@ -42,7 +41,7 @@ async function exchanges() {
     async send(id: number, text: string, names = inputs): Promise<{ outcome: Outcome; isRead: boolean }> {
       const frame = {
         id,
-        body: bodyOf(Buffer.from(`{"id":${id},"method":"integration.insert","params":{}}`)),
+        body: Buffer.from(`{"id":${id},"method":"integration.insert","params":{}}`),
         points: 1,
         inputs: names,
       };

@@ -1,10 +1,8 @@
 // A backlog of series with different times that can be sent within `maxLag`: old and new points go together, since a
 // frame carries many points of few such series, or few points of many.
-
 import { expect, test } from "vitest";
 import type { Frame, Outcome } from "../../../src/core/sink.ts";
 import { MemoryReader } from "../../support/memory-reader.ts";
-import { textOf } from "../../support/packing.ts";
 import { ManualClock, testRuntime } from "../../support/runtime.ts";
 import { SimulatedDelivery, storesOthers } from "../../support/simulated-delivery.ts";
 
@@ -31,7 +29,7 @@ async function afterMinute(series: number, takesMs: number, seconds: number) {
   const requests: { readonly at: number; readonly oldest: number; readonly oldestFresh: number }[] = [];
   const answer = async (frame: Frame): Promise<Outcome> => {
     await clock.sleep(takesMs, new AbortController().signal);
-    const text = textOf(frame.body);
+    const text = Buffer.from(frame.body).toString("utf8");
     const times = [...text.matchAll(/"(\d{4}-[^"]+Z)"/g)].map(([, time = ""]) => Date.parse(time) * 1_000);
     const age = (of: readonly number[]) => (clock.now() - of.reduce((a, b) => Math.min(a, b), clock.now())) / 1e6;
     const fresh = times.filter((time) => time >= began);

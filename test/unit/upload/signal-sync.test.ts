@@ -1,6 +1,5 @@
 // The first save of many signals does not delay messages and requests. It is measured in signals, independent of the
 // machine's speed.
-
 import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { InputId, SignalId } from "../../../src/core/point.ts";
@@ -10,7 +9,6 @@ import type { Call, CallOutcome } from "../../../src/upload/client/rpc-client.ts
 import { type Catalog, openCatalog } from "../../../src/upload/signals/catalog.ts";
 import { SignalSync } from "../../../src/upload/signals/signal-sync.ts";
 import { eventually } from "../../support/eventually.ts";
-import { textOf } from "../../support/packing.ts";
 import { ManualClock, testRuntime } from "../../support/runtime.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
@@ -71,7 +69,7 @@ test("the metadata of 10,000 new signals are sent in one request, and other requ
   expect(most).toBeLessThanOrEqual(200);
   expect(calls).toHaveLength(1);
   // as it was sent
-  const { params } = JSON.parse(textOf(calls[0]!.body)) as { params: Record<string, object> };
+  const { params } = JSON.parse(Buffer.from(calls[0]?.body ?? []).toString()) as { params: Record<string, object> };
   expect(Object.keys(params["signalsByInput"] ?? params["inputs"] ?? {})).toHaveLength(count);
   stop.abort(new Error("the test is over"));
   await running;
@@ -123,7 +121,7 @@ test("metadata that are invalid or fit into no request are refused, and the othe
   };
   const sent: string[] = [];
   const call = async ({ body }: Call): Promise<CallOutcome> => {
-    sent.push(textOf(body));
+    sent.push(Buffer.from(body).toString());
     return { kind: "done", result: { signalsByInput: { [good]: { id } } } };
   };
   const pacer = new Pacer(clock, 1_000);
@@ -158,7 +156,11 @@ test("behind 400 signals that the service refuses without naming them, the metad
   await using catalog = await openCatalog(folder.file("signals.db"), runtime, new AbortController().signal);
   for (let i = 0; i < 440; i++) catalog.describe(`${i < 400 ? "bad" : "good"}${i}` as InputId, { engUnit: "V" });
   const call = async ({ body }: Call): Promise<CallOutcome> => {
-    const inputs = [...textOf(body).matchAll(/"((?:good|bad)\d+)":\{/g)].map(([, input = ""]) => input);
+    const inputs = [
+      ...Buffer.from(body)
+        .toString()
+        .matchAll(/"((?:good|bad)\d+)":\{/g),
+    ].map(([, input = ""]) => input);
     if (inputs.some((input) => input.startsWith("bad")))
       return { kind: "refused", code: 400, reason: "HTTP 400", faults: [] };
     return { kind: "done", result: { signalsByInput: Object.fromEntries(inputs.map((input) => [input, { id }])) } };

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { Block, type Series } from "../../../src/core/block.ts";
 import type { Lane } from "../../../src/core/buffer.ts";
 import type { InputId } from "../../../src/core/point.ts";
-import { sliceWork, stepWork } from "../../../src/lib/flow/in-slices.ts";
+import { type Steps, sliceWork, stepWork } from "../../../src/lib/flow/in-slices.ts";
 import { FrameWriter, firstRequestId } from "../../../src/upload/packing/frame.ts";
 import { Packer } from "../../../src/upload/packing/packer.ts";
 import { RowSet } from "../../../src/upload/packing/shared-times.ts";
@@ -28,15 +28,14 @@ function counted(array: Float64Array, count: { seen: number }): Float64Array {
 }
 
 /** The size of the largest step, the total, and the result. */
-function steps<T>(work: Generator<number | Uint8Array, T>): { largest: number; sum: number; value: T } {
+function steps<T>(work: Steps<T>): { largest: number; sum: number; value: T } {
   let largest = 0;
   let sum = 0;
   for (;;) {
     const step = work.next();
     if (step.done === true) return { largest, sum, value: step.value };
-    const cost = typeof step.value === "number" ? step.value : 0;
-    largest = Math.max(largest, cost);
-    sum += cost;
+    largest = Math.max(largest, step.value);
+    sum += step.value;
   }
 }
 
@@ -64,7 +63,7 @@ test.for(workloads)(
     const limits = { maxBytes: full, envelopeBytes: packingEnvelope.bytes, maxSeries: 20_000, urgentBefore: -1 };
     const planning = steps(new Packer().plan(candidates, limits));
     const plan = planning.value!;
-    const writing = steps(new FrameWriter(packingEnvelope).write(plan, firstRequestId));
+    const writing = steps(new FrameWriter(packingEnvelope, full).write(plan, firstRequestId));
     expect(Math.max(planning.largest, writing.largest)).toBeLessThanOrEqual(sliceWork + stepWork);
     // Each point of the frame is read to plan it and to write it; each null and each time is written.
     expect(planning.sum).toBeGreaterThanOrEqual(plan.points);
